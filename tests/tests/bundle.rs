@@ -209,6 +209,49 @@ fn a_bundle_that_somebody_packed_anew_is_refused_by_both() {
     assert_eq!((writ(&place, &bundle, &key).0, python(&bundle, &key).0), (3, 3));
 }
 
+/// Whoever has the machine's key adds nothing to a record either: no copy of what is named, no file in another place, no other transcript.
+#[test]
+fn a_file_has_one_place_for_both() {
+    let place = recorded_under("bundle-places", &json!({"attestationDir": "./attestations"}));
+    let key = key(&place);
+    let whole = files(&export(&place, "whole.tar", &["--transcripts"]));
+    let named = |kind: &str| whole.keys().find(|path| path.starts_with(kind)).unwrap().clone();
+    let policy = whole[&named("policies/")].clone();
+    let turn = whole[&named("attestations/turn-")].clone();
+    let digest = Digest::of(&turn).hex();
+    let (said, claimed) = (format!("statements/{digest}.json"), format!("claims/{digest}.json"));
+    let text = whole["transcripts/0/none.jsonl"].clone();
+    let added = [
+        ("README", &policy),
+        ("evil/policy", &policy),
+        ("ledger.jsonl.bak", &policy),
+        ("policies/copy", &policy),
+        ("statements/copy.json", &policy),
+        ("claims/copy.json", &policy),
+        ("attestations/turn-1-part-2.json", &turn),
+        (said.as_str(), &turn),
+        (claimed.as_str(), &turn),
+        ("transcripts/0/other.jsonl", &text),
+        ("transcripts/0/other.meta.json", &text),
+        ("transcripts/0/none.jsonl/more", &text),
+        ("ledger.jsonl/more", &text),
+    ];
+    for (path, bytes) in added {
+        let mut files = whole.clone();
+        files.insert(path.to_owned(), bytes.clone());
+        let bundle = packed(&place, "added.tar", files);
+        let (own, other) = (writ(&place, &bundle, &key), python(&bundle, &key));
+        assert_eq!((own.0, other.0), (3, 3), "{path}: {} {}", own.1, other.1);
+    }
+    for gone in ["ledger.jsonl", "transcripts/0/none.jsonl"] {
+        let mut files = whole.clone();
+        files.remove(gone);
+        let bundle = packed(&place, "gone.tar", files);
+        let (own, other) = (writ(&place, &bundle, &key), python(&bundle, &key));
+        assert_eq!((own.0, other.0), (3, 3), "{gone}: {} {}", own.1, other.1);
+    }
+}
+
 /// What rows name is in a bundle, all of it, and nothing else that lies about: also where a policy has turns attested and steps run.
 #[test]
 fn a_bundle_has_what_rows_name_and_nothing_else() {
@@ -315,8 +358,9 @@ fn what_somebody_else_signed_is_taken_as_theirs() {
     place.answer(&place.payload("Stop", r#","stop_hook_active":false"#));
     let good = export(&place, "imported.tar", &["--transcripts"]);
     let (own, theirs) = (writ(&place, &good, &key), python(&good, &key));
-    assert!(own.1.contains("imported, signed by") && own.1.contains("\nverified"), "{} {}", own.0, own.1);
-    assert_eq!(theirs.0, 0, "{}", theirs.1);
+    // It is theirs, and the policy names nobody whose word counts.
+    assert!(own.1.contains("imported, signed by") && own.1.contains("no functionary"), "{} {}", own.0, own.1);
+    assert!(own.1.contains("breached") && theirs.0 == 0, "{} {}", own.1, theirs.1);
     // Neither takes it where the row's key is not the one that signed.
     let statements = fs::read_dir(place.session().join("statements")).unwrap().map(|entry| entry.unwrap().path());
     for path in statements {

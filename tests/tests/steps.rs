@@ -106,6 +106,18 @@ fn a_step_that_the_policy_wants_has_to_have_run_and_ended_well() {
     std::os::unix::fs::symlink("../.env", place.folder.join("repository/out/link")).unwrap();
     let (code, said) = step(&place, &["quality-check", "-p", "out/link", "--", "true"]);
     assert!(code != 0 && said.contains("is a symbolic link"), "{code} {said}");
+    // Nor one that the path leads through, whatever is behind it; what is below a folder that was named by its own path is taken.
+    std::os::unix::fs::symlink("out", place.folder.join("repository/door")).unwrap();
+    for path in ["door/built", "./door/built", "out/../door/built"] {
+        let (code, said) = step(&place, &["quality-check", "-m", path, "--", "true"]);
+        assert!(code == 1 && said.contains("is a symbolic link"), "{path}: {code} {said}");
+    }
+    assert_eq!(step(&place, &["quality-check", "-m", "out/../out/built", "-p", ".", "--", "true"]).0, 0);
+    // Two names that are no text could be told as one.
+    use std::os::unix::ffi::OsStrExt;
+    fs::write(place.folder.join("repository/out").join(std::ffi::OsStr::from_bytes(b"a\xff")), "x").unwrap();
+    let (code, said) = step(&place, &["quality-check", "-m", "out", "--", "true"]);
+    assert!(code == 1 && said.contains("is not UTF-8"), "{code} {said}");
     // Names of turns, and names that lead elsewhere, are no steps'.
     for name in ["turn-1", "turn-1-part-2", "turn-x", "research-turn-2", "../x", ""] {
         assert_eq!(step(&place, &[name, "--", "true"]).0, 2, "{name}");
@@ -118,6 +130,20 @@ fn a_step_can_follow_the_sessions_end() {
     let place = recorded("steps-late", &json!({"requiredAttestations": ["qc"]}));
     place.answer(&place.payload("SessionEnd", r#","reason":"exit""#));
     assert_eq!(report(&place, &[], &[]).1["status"], "breached");
+    // Only of a record that somebody known signed for it is said that it holds.
+    let checkpoints = place.session().join("checkpoints");
+    let signed = fs::read(&checkpoints).unwrap();
+    fs::write(&checkpoints, "").unwrap();
+    assert_eq!(report(&place, &[], &[]).1["status"], "broken");
+    let folder = place.folder.join("evidence");
+    assert!(Command::new("cp").arg("-r").arg(place.session()).arg(&folder).status().unwrap().success());
+    let key = folder.join("ledger.pub");
+    // Somebody elsewhere, who never saw a checkpoint of it.
+    let args = ["verify", folder.to_str().unwrap(), "--key", key.to_str().unwrap(), "--format", "json"];
+    let given = place.command(&args).env("WRIT_STATE_DIR", place.folder.join("auditor")).output().unwrap();
+    let given: Value = serde_json::from_slice(&given.stdout).unwrap();
+    assert_eq!((&given["status"], &phase(&given, "required")["outcome"]), (&json!("unsigned"), &json!("failed")));
+    fs::write(&checkpoints, signed).unwrap();
     assert_eq!(step(&place, &["qc", "--", "true"]).0, 0);
     let (code, good) = report(&place, &["--allow-absent"], &[]);
     assert!(code == 0 && good["status"] == "verified", "{good}");
@@ -180,6 +206,24 @@ fn rules_judge_the_turns_that_the_session_attests() {
         assert!(code == 3 && failed["status"] == "breached" && found["outcome"] == "failed", "{name}: {failed}");
         assert!(found["findings"].to_string().contains(told), "{name}: {found}");
     }
+}
+
+/// No rule's reasons crowd out another's word, however many and long they are.
+#[test]
+fn each_evaluator_has_its_word_in_the_report() {
+    let rules = [
+        ("many", "deny contains i if some i in numbers.range(1, 2000)"),
+        ("long", "deny contains concat(\"\", [\"x\" | some i in numbers.range(1, 100000)])"),
+        ("last", "deny contains \"told\" if true"),
+    ];
+    let rego =
+        rules.map(|(name, rule)| json!({"name": name, "policy": format!("package p\nimport rego.v1\n{rule}\n")}));
+    let place = recorded("rego-words", &json!({"evaluators": {"rego": rego}}));
+    let (_, failed) = report(&place, &[], &[]);
+    let findings = phase(&failed, "evaluators")["findings"].as_array().unwrap();
+    let told = |start: &str| findings.iter().filter(|text| text.as_str().unwrap().starts_with(start)).count();
+    assert!(told("`last`: FAIL") == 1 && told("`last`: told") == 1 && told("`many`: and ") == 1, "{findings:#?}");
+    assert!(findings.iter().all(|text| text.as_str().unwrap().len() < 3000) && told("`many`") < 30);
 }
 
 /// A policy has to be in force as long as the session goes on; that it expires later takes nothing from the record.

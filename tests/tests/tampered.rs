@@ -1,7 +1,8 @@
 //! A session of 200 turns with three sub-agents: whatever is changed in it, both verifiers refuse.
 //!
 //! Every day some bytes of each kind of file are changed, and some statements are removed, added, swapped and replayed. With
-//! `WRIT_EXHAUSTIVE=1` every byte of every file of a smaller session is, and every statement of the long one.
+//! `WRIT_EXHAUSTIVE=1` every byte of every file of a smaller session is, and every statement of the long one; with `WRIT_EXHAUSTIVE=7` every
+//! seventh, of each file and statement.
 #![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 #[cfg(test)]
@@ -33,8 +34,10 @@ const TURNS: u64 = 200;
 /// What is done to the files of a bundle.
 type Change<'a> = &'a dyn Fn(&mut BTreeMap<String, Vec<u8>>);
 
-fn exhaustive() -> bool {
-    env::var_os("WRIT_EXHAUSTIVE").is_some()
+/// Of how many bytes and statements one is changed, where somebody said so.
+fn exhaustive() -> Option<usize> {
+    let every = env::var("WRIT_EXHAUSTIVE").ok()?;
+    Some(every.parse().unwrap()).filter(|every| *every > 0)
 }
 
 /// A session of so many turns; the second starts so many sub-agents.
@@ -135,8 +138,8 @@ fn a_changed_byte_is_refused_by_both() {
     for (path, bytes) in whole.iter().filter(|(path, bytes)| !path.starts_with("bundle.") && !bytes.is_empty()) {
         let known = seen.entry(kind(path)).or_default();
         *known += 1;
-        let step = if exhaustive() { 1 } else { bytes.len() / 3 + 1 };
-        if !exhaustive() && *known > 2 {
+        let step = exhaustive().unwrap_or(bytes.len() / 3 + 1);
+        if exhaustive().is_none() && *known > 2 {
             continue;
         }
         for at in (0..bytes.len()).step_by(step) {
@@ -153,8 +156,13 @@ fn a_changed_byte_is_refused_by_both() {
     }
     assert!(unbound.is_empty(), "{} of {changed}: {:?}", unbound.len(), &unbound[..unbound.len().min(20)]);
     assert!(seen.len() >= 9 && changed > 30, "{seen:?} {changed}");
+    println!(
+        "{changed} bytes of files, and one in {:?} of the archive's {}",
+        exhaustive(),
+        fs::metadata(&good).unwrap().len()
+    );
     let archive = fs::read(&good).unwrap();
-    let step = if exhaustive() { 1 } else { archive.len() / 50 };
+    let step = exhaustive().unwrap_or(archive.len() / 50);
     for at in (0..archive.len()).step_by(step) {
         let mut other = archive.clone();
         other[at] ^= 1;
@@ -179,7 +187,7 @@ fn a_statement_that_is_removed_added_moved_or_replayed_is_refused_by_both() {
     assert_eq!(names.len() as u64, TURNS + 3);
     let other = session("tampered-other", 2, &["a1"]);
     let replayed = fs::read(other.kept().join("turn-1.json")).unwrap();
-    let step = if exhaustive() { 1 } else { 40 };
+    let step = exhaustive().unwrap_or(40);
     for (at, name) in names.iter().enumerate().step_by(step) {
         let next = &names[(at + 1) % names.len()];
         let changes: [(&str, Change<'_>); 5] = [

@@ -6,12 +6,13 @@ their chain), checkpoint.md (signed trees), notary.md (keys that were introduced
 call again (`writ verify` does), and look at transcripts that were left out. Nothing is laid out on the disk, and the ledger is read row by row."""
 import argparse, base64, hashlib, json, re, sys
 
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 BLOCK, MAX_MANIFEST, MAX_LINE, MAX_SMALL = 512, 16 << 20, 60_000, 64 << 20
 ALONE = ("ledger.jsonl", "checkpoints", "ledger.pub")
+BY_DIGEST = re.compile(r"(?:(?:layers|policies)/([0-9a-f]{64})|(?:attestations|claims|identities|prices|registries|sandboxes|statements)/([0-9a-f]{64})\.json)")
 LINK = "https://in-toto.io/attestation/link/v0.3"
 DECISIONS = {"APPROVED", "DENIED", "ASKED", "COMPLETED", "FAILED", "HALLUCINATED", "CHECKPOINT"}
 ROW = ("sequence", "timestamp", "callId", "toolName", "decision", "denialReason", "resultHash", "detail", "prevHash", "entryHash")
@@ -113,8 +114,7 @@ class Bundle:
         must(self.file.read(2 * BLOCK + 1) == bytes(2 * BLOCK), "the archive does not end where its manifest says")
 
     def check_manifest(self, text):
-        manifest = self.manifest
-        told = manifest if isinstance(manifest, dict) else {}
+        manifest, told = self.manifest, self.manifest if isinstance(self.manifest, dict) else {}
         if told.get("format") != "writ-bundle" or not is_count(told.get("version")) or told["version"] != 1:
             raise NoBundle("its manifest is of another format or version")
         listing = lambda value: isinstance(value, list)
@@ -141,8 +141,7 @@ class Bundle:
         self.skip_padding(size)
 
     def skip_padding(self, size):
-        length = -size % BLOCK
-        must(self.file.read(length) == bytes(length), "a file is not padded with zeros")
+        must(self.file.read(-size % BLOCK) == bytes(-size % BLOCK), "a file is not padded with zeros")
 
     def pieces(self, path):
         at, left = self.places[path]
@@ -240,12 +239,14 @@ class Ledger:
         if event == "stop": self.stops.append(self.count)
         elif event in ("prompt", "tool-call"): self.last_act = self.count
         self.ended |= event in ("session-end", "run-ended")
-        for place, digest in (("policies/{}", (state.get("policy") or {}).get("file")), ("identities/{}.json", (detail.get("identity") or {}).get("document"))):
+        policy, verdict, claim = state.get("policy") or {}, detail.get("attestation") or {}, event == "claim" and detail.get("statement")
+        for place, digest in (("policies/{}", policy.get("file")), ("layers/{}", policy.get("layers")), ("claims/{}.json", claim), ("attestations/{}.json", verdict.get("digest")),
+                              ("registries/{}.json", verdict.get("registry")), ("identities/{}.json", (detail.get("identity") or {}).get("document"))):
             if digest: self.named[place.format(digest[7:])] = (digest[7:], None)
         if event == "attested":
             told = detail["attested"]
             must(f"statements/{told['digest'][7:]}.json" not in self.named, "it names a statement a second time")
-            self.named[f"statements/{told['digest'][7:]}.json"] = (told["digest"][7:], (told["name"], row["prevHash"], detail.get("imported")))
+            self.named[f"statements/{told['digest'][7:]}.json"] = (told["digest"][7:], (told["name"], row["prevHash"], detail.get("imported"), row["sequence"]))
         elif event == "turn-attested": self.named["attestations/" + detail["name"]] = (detail["statement"][7:], None)
 
     def push(self, leaf):
@@ -282,9 +283,8 @@ def check_notes(signed, ledger):
         must(name == origin == ledger.origin, f"a checkpoint is of `{origin}`")
         must(size >= covered, "a checkpoint takes rows back")
         must(ledger.roots.get(size) == root, f"the checkpoint over {size} rows has another root: history was rewritten")
-        key = ledger.signers[size]
-        must(code[:4] == key.named(origin), f"the checkpoint over {size} rows is signed by another key")
-        must(key.verifies(code[4:], body), f"the checkpoint over {size} rows is not signed")
+        must(code[:4] == ledger.signers[size].named(origin), f"the checkpoint over {size} rows is signed by another key")
+        must(ledger.signers[size].verifies(code[4:], body), f"the checkpoint over {size} rows is not signed")
         covered = size
     return covered
 
@@ -292,10 +292,8 @@ def statement(data, keys, why, go=False):
     """The statement of an envelope that one of the keys signed, as DSSE says or as the Go aflock does."""
     envelope = strict(data, why)
     kind, payload = envelope["payloadType"].encode(), b64(envelope["payload"], why)
-    words = b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
-    if go: words = b"DSSEv1" + b"".join(len(part).to_bytes(8, "little") + part for part in (kind, payload))
-    signed = any(key.verifies(b64(one["sig"], why), words) for one in envelope["signatures"] for key in keys)
-    must(signed, f"{why}: no key of the session signed it")
+    words = b"DSSEv1" + b"".join(len(part).to_bytes(8, "little") + part for part in (kind, payload)) if go else b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
+    must(any(key.verifies(b64(one["sig"], why), words) for one in envelope["signatures"] for key in keys), f"{why}: no key of the session signed it")
     return strict(payload, why)
 
 def folder_name(session):
@@ -340,13 +338,16 @@ def tail(ledger, covered):
 
 def check_named(bundle, keys, run, named):
     """What lies under its digest is it; what is signed is signed by a key of the session, and about it."""
+    texts, seen = {entry.get("path") for entry in bundle.manifest["transcripts"]}, set()
+    notes = {re.sub(r"\.[^./]*$", "", path) + ".meta.json" for path in texts if path}
     for path, digest in bundle.digests.items():
-        folder, _, name = path.rpartition("/")
-        if path in ALONE or folder.startswith("transcripts"): continue
-        stem = name.removesuffix(".json")
-        by_digest = re.fullmatch("[0-9a-f]{64}", stem)
-        must(not by_digest or stem == digest, f"`{path}` is not what its name says")
-        if folder in ("claims", "statements") or folder == "attestations" and not by_digest:
+        folder, placed = path.rpartition("/")[0], BY_DIGEST.fullmatch(path)
+        if path.startswith("transcripts/"): must(path in texts or path in notes, f"`{path}` is no transcript")
+        if path in ALONE or path.startswith("transcripts/"): continue
+        must(digest in placed.groups() if placed else path in named, f"`{path}` does not lie where a file of its kind does")
+        must(digest not in seen, f"`{path}` is there twice")
+        seen.add(digest)
+        if folder in ("claims", "statements") or folder == "attestations" and not placed:
             other = folder == "statements" and named[path][1][2]
             by = [Key(serialization.load_der_public_key(b64(other["key"], path)))] if other else keys
             signed = statement(bundle.read(path), by, path, bool(other) and other["encoding"] == "go-aflock")
@@ -354,14 +355,14 @@ def check_named(bundle, keys, run, named):
             about = [subject.get("digest", {}).get("sha256") for subject in signed["subject"] if subject["name"] == run[0]]
             must(folder == "claims" or path in named and about == [run[1]], f"{path}: no row names it, or it is about another run")
             if folder == "statements":
-                step, before, _ = named[path][1]
-                own = {"name": f"agentflow:step:{step}", "digest": {"sha256": before}} in signed["subject"]
-                must(signed["predicate"]["name"] == step if signed["predicateType"] == LINK else own, f"{path}: it is of another step or place")
+                step, before, _, row = named[path][1]
+                own, link = {"name": f"agentflow:step:{step}", "digest": {"sha256": before}} in signed["subject"], signed["predicate"]
+                if signed["predicateType"] == LINK: own = link["name"] == step and link["byproducts"].get("row", row) == row
+                must(own, f"{path}: it is of another step or place")
             bound((signed["predicate"] or {}).get("sessionBinding"), path)
     for entry, kept in ((entry, entry.get("path")) for entry in bundle.manifest["transcripts"]):
         whole = lambda: (bundle.digests[kept], bundle.places[kept][1]) == (entry["sha256"], entry["size"])
-        same = kept is None or kept in bundle.digests and ("masked" in entry or whole())
-        must(same, f"`{kept}` is not the transcript that the manifest says")
+        must(kept is None or kept in bundle.digests and ("masked" in entry or whole()), f"`{kept}` is not the transcript that the manifest says")
 
 def bound(binding, why):
     """The turn is the last leaf of the tree whose root it names (turns.md, "The tree")."""
@@ -387,13 +388,12 @@ def main():
     parser.add_argument("--trust", required=True, metavar="KEY.pem", help="the public key that signs on the machine of the session")
     args = parser.parse_args()
     try:
-        trusted = Key.pem(open(args.trust, "rb").read())
-        ledger, covered = verify(args.file, trusted)
+        ledger, covered = verify(args.file, Key.pem(open(args.trust, "rb").read()))
     except NoBundle as error: return said(4, f"error: {args.file} is no bundle: {shown(error)}", sys.stderr)
     except OSError as error: return said(1, f"error: {shown(error)}", sys.stderr)
-    except (Broken, KeyError, TypeError, ValueError, AttributeError) as error: return said(3, f"NOT VERIFIED: {shown(error)}")
+    except (Broken, KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError, UnsupportedAlgorithm) as error: return said(3, f"NOT VERIFIED: {shown(error)}")
     until = "" if covered >= ledger.count else f" up to row {covered - 1}: the session is still open"
-    return said(0, f"verified{until} ({ledger.count} rows, key {trusted.id}; calls were not judged again)")
+    return said(0, f"verified{until} ({ledger.count} rows, key {ledger.ledger_key.id}; calls were not judged again)")
 
 if __name__ == "__main__":
     sys.exit(main())

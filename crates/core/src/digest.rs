@@ -97,6 +97,7 @@ impl<'de> Deserialize<'de> for Digest {
 }
 
 /// Hashes bytes that arrive in pieces.
+#[derive(Clone)]
 pub struct Hasher(Context);
 
 impl Default for Hasher {

@@ -239,8 +239,10 @@ pub fn is_reserved_as(program: &str, command: &Candidate) -> bool {
                     Some("" | "serve") => false,
                     Some(_) | None => true,
                 },
-                // Both take a protection away from those who rely on attestations.
-                Some("attestation") => matches!(next(), Some("refresh" | "prune") | None),
+                // The first two take a protection away from those who rely on attestations, the others talk to a store.
+                Some("attestation") => {
+                    matches!(next(), Some("refresh" | "prune" | "push" | "fetch" | "search") | None)
+                }
                 // What a copy kept from the folder.
                 Some("sandbox") => !matches!(next(), Some("" | "plan" | "test" | "diff" | "attack")),
                 // What an agent has a program of its choice say of a plan is not attested.
@@ -303,6 +305,9 @@ mod tests {
             "writ attestation refresh https://writ.example",
             "writ attestation prune --ended 1s",
             "writ attestation $X",
+            "writ attestation push --to https://store.example",
+            "setsid writ attestation fetch 2cf8 --from https://store.example -o x",
+            "writ attestation search 9f86 --at https://store.example",
             "writ evaluate terraform tfplan --attest --expires 7d",
             "CLAUDECODE= setsid -f writ evaluate --attest-to=x terraform tfplan",
             "sudo writ init --undo",
@@ -331,6 +336,8 @@ mod tests {
             "writ keys registry",
             "writ attestation list",
             "writ attestation verify a.json",
+            "writ attestation import a.json --key k.pem",
+            "writ attestation export --to proof",
             "writ shell explain 'writ init'",
             "writ limits show",
             "writ agentflow verify --run-id x",

@@ -115,7 +115,8 @@ pub enum AttestationCommand {
     /// Take a statement that somebody else signed into a session's record: of witness, of the Go aflock, of any in-toto tool.
     #[command(
         after_help = "Examples:\n  writ attestation import build.json --key ci.pub\n  writ attestation import scan.json --key ci.pub --name \
-        security-scan\n\nIt is the key's word, and counts as reported. Exit codes: 0 taken, 1 it cannot be, 4 it is no signed statement."
+        security-scan\n\nIt is the key's word, and counts where the policy's `functionaries` name the key. Exit codes: 0 taken, 1 it cannot be, or is there \
+        already, 4 it is no signed statement."
     )]
     Import {
         /// The DSSE envelope; `-` for standard input.

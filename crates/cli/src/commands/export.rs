@@ -50,6 +50,10 @@ fn to_file(store: &Store, id: &SessionId, args: &ExportArgs, to: &Path) -> Resul
         let why = format!("{} is there already: give another `-o`, or `--force` to replace it", to.display());
         return Err(Failure::could_not(why));
     }
+    if fs::metadata(to).is_ok_and(|found| !found.is_file()) {
+        let why = format!("{} is no plain file: give another `-o`, or `-o -` for standard output", to.display());
+        return Err(Failure::could_not(why));
+    }
     let folder = to.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
     let at = |error: std::io::Error| Failure::could_not(format!("{}: {error}", folder.display()));
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(at)?;

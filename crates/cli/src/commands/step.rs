@@ -46,6 +46,7 @@ fn one(args: &StepRunArgs) -> Result<(), Failure> {
         StepError::Io { .. }
         | StepError::TooMany { .. }
         | StepError::Link { .. }
+        | StepError::NoText { .. }
         | StepError::Run { .. }
         | StepError::Notary(_)
         | StepError::Refused(_)

@@ -56,13 +56,14 @@ pub fn import(file: &Path, keys: &[PathBuf], name: Option<&str>, session: Option
     let (attested, imported) = taken.map_err(|error| {
         let why = format!("{}: {error}", file.display());
         match error {
-            ImportError::Step(_) => Failure::could_not(why),
+            ImportError::Step(_) | ImportError::Twice { .. } => Failure::could_not(why),
             _ => Failure::malformed(why),
         }
     })?;
     let Attested { name, kind, digest, .. } = &attested;
     output::line(format!("{} `{}` {}", output::good("✓"), output::plain(name), output::plain(kind)));
     output::line(format!("  {}, {digest}", imported.told()));
+    output::note("it counts where the policy's `functionaries` name that key, and somebody trusted signed the policy");
     Ok(())
 }
 

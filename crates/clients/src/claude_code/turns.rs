@@ -44,7 +44,8 @@ impl Words {
     fn new() -> Self {
         Self {
             usage: [Finder::new(br#""usage""#), Finder::new(br#""cost-state""#)],
-            user: Finder::new(br#""type":"user""#),
+            // Not with the member's name: a client may write blanks between them.
+            user: Finder::new(br#""user""#),
             result: Finder::new(br#""tool_use_id""#),
         }
     }
@@ -149,6 +150,7 @@ mod tests {
     fn a_turn_begins_where_a_human_speaks() {
         for (line, kind) in [
             (user(r#""do it""#, ""), "p"),
+            (r#"{"type": "user", "message": {"role": "user", "content": "do it"}}"#.to_owned(), "p"),
             (user(r#"[{"type":"text","text":"do it"}]"#, ""), "p"),
             (user(r#"[{"type":"image","source":{}}]"#, ""), "p"),
             (user(r#""a \"tool_use_id\" in prose""#, ""), "p"),

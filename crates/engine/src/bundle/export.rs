@@ -17,17 +17,11 @@ use writ_store::Store;
 
 use super::archive::{END, header, padding};
 use super::named;
+use super::places::{BY_DIGEST, LEDGER, SINGLE};
 use super::transcripts::{self, Taken};
 use super::{BundleError, Entry, FORMAT, Hex, MANIFEST, Manifest, SIGNATURE, VERSION, io_error, signed_words};
 use crate::turns;
 
-/// What lies beside the ledger under a name of its own.
-const SINGLE: [&str; 2] = ["checkpoints", "ledger.pub"];
-/// Folders whose files rows name by digest.
-const BY_DIGEST: [&str; 9] =
-    ["attestations", "claims", "identities", "layers", "policies", "prices", "registries", "sandboxes", "statements"];
-/// The ledger.
-const LEDGER: &str = "ledger.jsonl";
 /// Read and written at once.
 const PIECE: usize = 1 << 18;
 
@@ -103,7 +97,7 @@ fn at_one_moment(folder: &Path) -> Result<BTreeMap<String, Source>, BundleError>
     let ledger = regular_file::open(&path).map_err(|source| io_error("read", &path, source))?;
     ledger.lock_shared().map_err(|source| io_error("lock", &path, source))?;
     let mut sources = BTreeMap::new();
-    for name in [LEDGER].into_iter().chain(SINGLE) {
+    for name in SINGLE {
         let from = folder.join(name);
         match fs::metadata(&from) {
             Ok(found) => drop(sources.insert(name.to_owned(), Source { from, size: found.len() })),
@@ -116,7 +110,7 @@ fn at_one_moment(folder: &Path) -> Result<BTreeMap<String, Source>, BundleError>
 
 /// What may be named by digest. A crash, or somebody, may have left more there than rows lead to.
 fn by_digest(folder: &Path, sources: &mut BTreeMap<String, Source>) -> Result<(), BundleError> {
-    for kind in BY_DIGEST {
+    for (kind, ending) in BY_DIGEST {
         let inside = folder.join(kind);
         let entries = match fs::read_dir(&inside) {
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
@@ -126,9 +120,10 @@ fn by_digest(folder: &Path, sources: &mut BTreeMap<String, Source>) -> Result<()
             let entry = entry.map_err(|source| io_error("read", &inside, source))?;
             let Ok(name) = entry.file_name().into_string() else { continue };
             let found = entry.metadata().map_err(|source| io_error("read", &entry.path(), source))?;
-            let stem = name.strip_suffix(".json").unwrap_or(&name);
+            let stem = name.strip_suffix(ending);
             // A turn's statement has its own name, and a row that names its digest.
-            if found.is_file() && (Digest::from_hex(stem).is_ok() || kind == turns::FOLDER) {
+            let own = stem.is_some_and(|stem| Digest::from_hex(stem).is_ok() || kind == turns::FOLDER);
+            if found.is_file() && own {
                 sources.insert(format!("{kind}/{name}"), Source { from: entry.path(), size: found.len() });
             }
         }

@@ -8,6 +8,7 @@ mod archive;
 mod export;
 mod named;
 mod open;
+mod places;
 mod transcripts;
 
 use std::io;
@@ -21,6 +22,7 @@ use writ_evidence::keys::KeyError;
 pub use export::{ExportOptions, Exported, export};
 pub use named::unnamed;
 pub use open::{Opened, open};
+pub use places::misplaced;
 pub use transcripts::FOLDER as TRANSCRIPTS;
 
 /// The manifest's name, and the archive's first entry.

@@ -7,18 +7,18 @@ use std::path::Path;
 
 use writ_core::{Digest, regular_file};
 
-use super::{Entry, TRANSCRIPTS};
+use super::Entry;
+use super::places::{SINGLE, is_transcript};
 
-/// Files that need no naming: they are checked as a whole.
-const KNOWN: [&str; 3] = ["ledger.jsonl", "checkpoints", "ledger.pub"];
 /// Hexadecimal digits of a digest.
 const DIGITS: usize = 64;
 
 /// The paths of files that neither the ledger nor a file that it leads to names by digest.
 pub fn unnamed<'a>(folder: &Path, files: &'a [Entry]) -> io::Result<Vec<&'a str>> {
-    let transcript = |path: &str| path.strip_prefix(TRANSCRIPTS).is_some_and(|rest| rest.starts_with('/'));
     let mut left: HashMap<Digest, Vec<&str>> = HashMap::new();
-    for file in files.iter().filter(|file| !KNOWN.contains(&file.path.as_str()) && !transcript(&file.path)) {
+    // Files that are checked as a whole need no naming.
+    let whole = |path: &str| SINGLE.contains(&path) || is_transcript(path);
+    for file in files.iter().filter(|file| !whole(&file.path)) {
         left.entry(file.sha256.0).or_default().push(&file.path);
     }
     // What was written since is not in the bundle.

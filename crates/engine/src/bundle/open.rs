@@ -11,6 +11,7 @@ use writ_core::json::{self, Limits, Value};
 use writ_core::{Hasher, regular_file, visible};
 
 use super::archive::{BLOCK, END, header, padding, size};
+use super::places::{self, LEDGER};
 use super::{
     BundleError, Entry, FORMAT, Hex, MANIFEST, MAX_BYTES, MAX_FILES, MAX_MANIFEST, MAX_NUMBER, MAX_SIGNATURE, Manifest,
     SIGNATURE, TRANSCRIPTS, Transcript, VERSION, io_error,
@@ -118,6 +119,7 @@ impl Archive<'_> {
             Some(path) => !path.strip_prefix(TRANSCRIPTS).is_some_and(|rest| rest.starts_with('/')),
             None => !transcript.masked.is_empty(),
         };
+        let crossed = places::crossed(files);
         let countable = |transcript: &Transcript| {
             let lines = transcript.masked.iter().flat_map(|(line, _, length)| [*line, *length]);
             lines.chain([transcript.size]).all(|number| number < MAX_NUMBER)
@@ -129,6 +131,10 @@ impl Archive<'_> {
             "it holds more than a bundle may".to_owned()
         } else if !files.is_sorted_by(|one, next| one.path < next.path) {
             "its files are not sorted by their paths".to_owned()
+        } else if !files.iter().any(|file| file.path == LEDGER) {
+            format!("it holds no `{LEDGER}`")
+        } else if let Some(path) = crossed {
+            format!("`{}` is a file and a folder", visible::line(path))
         } else if let Some(file) = files.iter().find(reserved) {
             format!("`{}` is no path below it", visible::line(&file.path))
         } else if let Some(transcript) = transcripts.iter().find(elsewhere) {

@@ -21,8 +21,10 @@ use crate::session::rows;
 
 /// The folder of transcripts in a bundle.
 pub const FOLDER: &str = "transcripts";
-/// Longest line whose secrets are masked; a longer one ends the export.
+/// Longest line whose secrets are masked; a longer one ends an export of text.
 const MAX_LINE: u64 = 64 << 20;
+/// Read at once.
+const PIECE: usize = 1 << 18;
 /// Most main conversations of one session.
 const MOST: usize = 1000;
 /// Largest file beside a transcript.
@@ -117,11 +119,33 @@ struct Copied {
     written: u64,
 }
 
+/// Reads up to the end of the last line, however long lines are.
+fn hashed(path: &Path) -> io::Result<Copied> {
+    let (mut file, mut piece) = (regular_file::open(path)?, vec![0; PIECE]);
+    let (mut size, mut at, mut whole, mut hasher) = (0, 0, Hasher::default(), Hasher::default());
+    loop {
+        let length = file.read(&mut piece)?;
+        let read = piece.get(..length).unwrap_or_default();
+        if read.is_empty() {
+            return Ok(Copied { size, digest: Hex(whole.finish()), lines: Vec::new(), written: 0 });
+        }
+        let ended = read.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let (lines, rest) = read.split_at(ended);
+        hasher.update(lines);
+        if ended > 0 {
+            (whole, size) = (hasher.clone(), at + ended as u64);
+        }
+        hasher.update(rest);
+        at += length as u64;
+    }
+}
+
 /// Reads whole lines, and writes them with their secrets masked.
 fn read(path: &Path, to: Option<&Path>) -> Result<Copied, BundleError> {
     let failed = |source| io_error("read", path, source);
+    let Some(to) = to else { return hashed(path).map_err(failed) };
     let mut reader = BufReader::new(regular_file::open(path).map_err(failed)?);
-    let mut out = to.map(|to| File::create_new(to).map(BufWriter::new)).transpose().map_err(failed)?;
+    let mut out = BufWriter::new(File::create_new(to).map_err(failed)?);
     let (mut size, mut written, mut lines, mut hasher) = (0, 0, Vec::new(), Hasher::default());
     let mut line = Vec::new();
     for number in 0.. {
@@ -135,7 +159,6 @@ fn read(path: &Path, to: Option<&Path>) -> Result<Copied, BundleError> {
         }
         hasher.update(&line);
         size += length;
-        let Some(out) = &mut out else { continue };
         let text = line.strip_suffix(b"\n").unwrap_or(&line);
         let shown = masked(text);
         if let Some(shown) = &shown {
@@ -145,7 +168,7 @@ fn read(path: &Path, to: Option<&Path>) -> Result<Copied, BundleError> {
         written += line.len() as u64;
         out.write_all(&line).map_err(failed)?;
     }
-    out.map(|mut out| out.flush()).transpose().map_err(failed)?;
+    out.flush().map_err(failed)?;
     Ok(Copied { size, digest: Hex(hasher.finish()), lines, written })
 }
 
@@ -210,6 +233,7 @@ fn by_name(name: &str, text: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use writ_core::Digest;
 
     #[test]
     fn secrets_are_masked_and_the_rest_stays_byte_for_byte() {
@@ -224,6 +248,25 @@ mod tests {
         ] {
             let shown = masked(line.as_bytes()).unwrap();
             assert!(!shown.contains(&token) && !shown.contains("hunter2") && shown.contains("[secret]"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn digests_are_of_whole_lines_however_long() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("talk.jsonl");
+        let long = "x".repeat(PIECE + 7);
+        for (text, whole) in [
+            (String::new(), 0),
+            ("torn".to_owned(), 0),
+            ("one\ntwo\n".to_owned(), 8),
+            ("one\ntorn".to_owned(), 4),
+            (format!("{long}\n{long}"), long.len() + 1),
+            (format!("{long}{long}\n\n{long}"), 2 * long.len() + 2),
+        ] {
+            std::fs::write(&path, &text).unwrap();
+            let Copied { size, digest, .. } = hashed(&path).unwrap();
+            assert_eq!((size, digest.0), (whole as u64, Digest::of(&text.as_bytes()[..whole])));
         }
     }
 }

@@ -27,7 +27,7 @@ pub fn fields(
     for (at, (layer, policy)) in layers.iter().enumerate() {
         let mut own = idle(policy, Some(at), layer.signed == TRUSTED, &list);
         own.extend(untold(policy, client));
-        own.extend(of_the_root(policy, layer.agent.is_some()));
+        own.extend(of_the_root(policy));
         own.sort_unstable();
         own.dedup();
         out.extend(own.into_iter().map(|pointer| format!("{}:{pointer}", layer.name)));
@@ -53,16 +53,9 @@ fn idle(policy: &Policy, own: Option<usize>, trusted: bool, list: &[&LayerRef]) 
     policy.not_enforced().into_iter().filter(|pointer| !binds(pointer)).collect()
 }
 
-/// Members that act in the root's policy alone.
-const ROOTS: [&str; 1] = ["/attestationDir"];
-/// Members that act there, and for the agents of a sublayout.
-const OF_WHOEVER_SPEAKS: [&str; 1] = ["/materialsFrom"];
-
 /// What of a layer nothing acts on, for it is read in the root's policy.
-fn of_the_root(policy: &Policy, about_one_type: bool) -> Vec<String> {
-    let more = OF_WHOEVER_SPEAKS.into_iter().filter(|_| !about_one_type);
-    let there = |pointer: &&str| policy.document().get(pointer.trim_start_matches('/')).is_some();
-    ROOTS.into_iter().chain(more).filter(there).map(str::to_owned).collect()
+fn of_the_root(policy: &Policy) -> Option<String> {
+    policy.document().get("attestationDir").map(|_| "/attestationDir".to_owned())
 }
 
 /// What a client gives nothing to hold with: one that tells of single calls alone has no turns, no stops and no sub-agents.

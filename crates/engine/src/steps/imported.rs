@@ -16,8 +16,8 @@ use writ_store::Store;
 
 use super::{StepError, may_attest};
 use crate::Home;
-use crate::session::Session;
 use crate::session::statements::{self, Attested, Word};
+use crate::session::{Session, SessionError};
 
 /// How the types of collections begin, whose predicate names the step (`name`).
 const COLLECTIONS: [&str; 2] =
@@ -66,6 +66,12 @@ pub enum ImportError {
     TooLarge {
         /// How many.
         bytes: usize,
+    },
+    /// It is there.
+    #[error("row {row} names it already: nothing was added")]
+    Twice {
+        /// Which.
+        row: u64,
     },
     /// The step.
     #[error(transparent)]
@@ -129,10 +135,27 @@ pub fn import(
     let name = name.or(own).ok_or_else(|| ImportError::Nameless { kind: kind.clone() })?.to_owned();
     may_attest(store, id, home, &name)?;
     let mut session = Session::resume(store, id, home, Timestamp::now()).map_err(StepError::from)?;
-    let attested = Attested { name, kind, digest: Digest::of(bytes), standing: Word::Reported, uncopied: None };
+    let digest = Digest::of(bytes);
+    // The ledger is locked: nobody else adds it in between.
+    if let Some(row) = already(store, id, digest)? {
+        return Err(ImportError::Twice { row });
+    }
+    let attested = Attested { name, kind, digest, standing: Word::Reported, uncopied: None };
     let more = More { imported: &imported };
     let attested = statements::record(&mut session, attested, bytes, more).map_err(StepError::from)?;
     Ok((attested, imported))
+}
+
+/// The row that names a file with this digest, of whatever kind: a second one for it would break the record.
+fn already(store: &Store, id: &SessionId, digest: Digest) -> Result<Option<u64>, StepError> {
+    let (hex, mut found) = (digest.hex(), None);
+    let each = store.each_row(id, |row| {
+        if found.is_none() && json::canonical(&row.detail).contains(&hex) {
+            found = Some(row.sequence);
+        }
+    });
+    each.map_err(SessionError::from)?;
+    Ok(found)
 }
 
 /// What the row says beside the statement's name.

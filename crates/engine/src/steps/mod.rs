@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
 use serde::{Deserialize, Serialize};
@@ -76,8 +76,14 @@ pub enum StepError {
         source: io::Error,
     },
     /// A link, which is not followed.
-    #[error("{} is a symbolic link: name what it leads to", path.display())]
+    #[error("{} is a symbolic link: name the files that it leads to by their own path", path.display())]
     Link {
+        /// Which.
+        path: PathBuf,
+    },
+    /// A name that no statement can hold.
+    #[error("the name of {} is not UTF-8: rename it, or name what matters", path.display())]
+    NoText {
         /// Which.
         path: PathBuf,
     },
@@ -137,6 +143,9 @@ pub struct Byproducts {
     pub return_value: i32,
     started: Timestamp,
     finished: Timestamp,
+    /// The row of the ledger that names it: two that ran at once are two statements.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row: Option<u64>,
     /// Whose word command and exit code are, where Writ did not run it itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standing: Option<Word>,
@@ -194,15 +203,17 @@ impl<'a> Begun<'a> {
         let Self { store, id, home, step, materials, started, word } = self;
         let finished = Timestamp::now();
         let standing = (word != Word::Observed).then_some(word);
+        let subject = subjects(store, id, &step.cwd, &step.products)?;
+        let mut session = Session::resume(store, id, home, finished)?;
+        session.take_custody()?;
+        let row = session.ledger().last().map(|row| row.sequence + 1);
         let link = Link {
             name: step.name.clone(),
             command: step.command.iter().map(|word| hide(&word.to_string_lossy())).collect(),
             materials,
-            byproducts: Byproducts { return_value: code, started, finished, standing },
+            byproducts: Byproducts { return_value: code, started, finished, row, standing },
             environment: BTreeMap::new(),
         };
-        let subject = subjects(store, id, &step.cwd, &step.products)?;
-        let mut session = Session::resume(store, id, home, finished)?;
         let (statement, detail) = (Statement::new(subject, LINK, link), Ended { step: &step.name, code });
         Ok(statements::keep(&mut session, &step.name, word, &statement, detail)?)
     }
@@ -255,19 +266,29 @@ fn head(cwd: &Path) -> Option<ResourceDescriptor> {
     (commit != "unborn").then(|| ResourceDescriptor::new("git:HEAD", "gitCommit", commit))
 }
 
+/// What a path leads to, where no part of it below `cwd` is a link: what is attested lies where its name says.
+fn unlinked(cwd: &Path, path: &Path) -> Result<fs::Metadata, StepError> {
+    let failed = |at: &Path, source| StepError::Io { path: at.to_owned(), source };
+    let mut at = cwd.to_owned();
+    for part in path.components() {
+        at.push(part);
+        let named = matches!(part, Component::Normal(_));
+        if named && fs::symlink_metadata(&at).map_err(|source| failed(&at, source))?.is_symlink() {
+            return Err(StepError::Link { path: at });
+        }
+    }
+    fs::metadata(&at).map_err(|source| failed(&at, source))
+}
+
 /// Files by their paths from `cwd`, folders by what is in them; links are not followed.
 fn described(cwd: &Path, named: &[PathBuf]) -> Result<Vec<ResourceDescriptor>, StepError> {
     let mut out = BTreeMap::new();
     for path in named {
         let at = cwd.join(path);
-        let found = fs::symlink_metadata(&at).map_err(|source| StepError::Io { path: at.clone(), source })?;
-        if found.is_symlink() {
-            return Err(StepError::Link { path: at });
-        }
-        if found.is_dir() {
+        if unlinked(cwd, path)?.is_dir() {
             below(&at, path, 0, &mut out)?;
         } else {
-            out.insert(shown(path), digest(&at)?);
+            out.insert(shown(path)?, digest(&at)?);
         }
     }
     Ok(out.into_iter().map(|(name, digest)| ResourceDescriptor::sha256(name, digest)).collect())
@@ -285,14 +306,16 @@ fn below(folder: &Path, name: &Path, depth: usize, out: &mut BTreeMap<String, Di
         if kind.is_dir() {
             below(&path, &name, depth + 1, out)?;
         } else if kind.is_file() {
-            out.insert(shown(&name), digest(&path)?);
+            out.insert(shown(&name)?, digest(&path)?);
         }
     }
     Ok(())
 }
 
-fn shown(path: &Path) -> String {
-    path.strip_prefix(".").unwrap_or(path).to_string_lossy().into_owned()
+/// What a file is called in a statement. Two that are no text could look alike there, and one of them would be left out.
+fn shown(path: &Path) -> Result<String, StepError> {
+    let name = path.strip_prefix(".").unwrap_or(path).to_str();
+    name.map(str::to_owned).ok_or_else(|| StepError::NoText { path: path.to_owned() })
 }
 
 fn digest(path: &Path) -> Result<Digest, StepError> {

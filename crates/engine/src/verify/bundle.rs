@@ -74,6 +74,9 @@ fn phase(folder: &Path, manifest: &Manifest, signed: bool, report: &Report) -> s
         .into_iter()
         .map(|path| format!("`{path}`: neither a row nor a file that rows lead to names it"))
         .collect();
+    for path in bundle::misplaced(files, transcripts) {
+        findings.push(format!("`{path}` does not lie where a file of its kind does, or is there twice"));
+    }
     if !signed {
         findings.push("the key of the session's machine did not sign the manifest".to_owned());
     }

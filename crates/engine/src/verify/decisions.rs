@@ -14,13 +14,14 @@ use writ_policy::{Enforce, Enforced, Facts, Flow, Held, Layer, Policy, Setting, 
 
 use super::layers::{Judged, OfAgents, Policies};
 use super::policies::Kept;
+use super::recorded::{self, about, digest, is_untold, read_facts};
 use super::report::{Outcome, Phase, Standing};
 use super::{approvals, limits};
 use crate::claims::blocks::AgentBlocks;
 use crate::confine::tested::{self, TESTED};
 use crate::decide::approvals::{GRANT, REFUSAL, REVOKED, VOID};
 use crate::decide::call::{CALL, RUN};
-use crate::decide::outcome::{self, POLICY_UNUSABLE};
+use crate::decide::outcome;
 use crate::governing::in_force::PolicyRef;
 use crate::governing::layers::LayerRef;
 use crate::governing::{self, protect};
@@ -30,12 +31,6 @@ use crate::session::rows::{self, CUSTODY, PRICED, RESUMED, SEEN, STARTED, UNREAD
 use crate::session::shown::Rules;
 use crate::session::state::{Action, State};
 use crate::session::{agents, millis_between, taint};
-
-/// Whether a policy asks who the agent is, and the facts it was judged on do not tell.
-fn is_untold(policies: &[&Policy], root: &Facts, layers: &[Judged]) -> bool {
-    let facts = std::iter::once(root).chain(layers.iter().map(|layer| &layer.facts));
-    policies.iter().zip(facts).any(|(policy, facts)| policy.identity().asks() && facts.agent().is_none())
-}
 
 /// What is said of a state that is not what its row makes of the one before.
 const STATE: &str = "its state does not follow from the row before";
@@ -198,7 +193,7 @@ impl<'a> Replay<'a> {
 
     fn decide_again(&mut self, row: &Row, before: &State, expected: &mut State) -> Result<(), String> {
         let verdict = match row.detail.get("facts") {
-            None => Self::blocked(row)?,
+            None => recorded::blocked(row)?,
             Some(facts) => self.judged(row, facts, before, expected)?,
         };
         match verdict {
@@ -212,12 +207,6 @@ impl<'a> Replay<'a> {
             return Ok(());
         }
         Err(format!("recorded as {}, but the recorded facts make it `{verdict}`", row.decision))
-    }
-
-    /// A call without facts was denied because the accepted policy could not be applied.
-    fn blocked(row: &Row) -> Result<Verdict, String> {
-        let only = recorded_rules(row) == [format!("deny {POLICY_UNUSABLE}")];
-        if only { Ok(Verdict::Deny) } else { Err("it was decided without facts".to_owned()) }
     }
 
     fn judged(&mut self, row: &Row, facts: &Value, before: &State, expected: &mut State) -> Result<Verdict, String> {
@@ -242,7 +231,7 @@ impl<'a> Replay<'a> {
             }
             layers.iter().any(|policy| policy.confine().is_some())
         };
-        self.held(row, wanted, &facts)?;
+        recorded::held(row, wanted, &facts, &mut self.run)?;
         for layer in &judged {
             let bare = row.detail.get("run").is_some() && layer.of_agent.is_some();
             if layer.facts.is_held() != if bare { Held::default() } else { facts.is_held() } {
@@ -329,33 +318,6 @@ impl<'a> Replay<'a> {
         Ok(Action { session: &self.session, tool, input, cwd, agent, policy, layers: &layers }.digest())
     }
 
-    /// Whether what is said to hold a call is what is to hold it: a sandbox of its own, or that of the run that it is part of.
-    fn held(&mut self, row: &Row, wanted: bool, facts: &Facts) -> Result<(), String> {
-        let granted = row.detail.get("sandbox").is_some();
-        if event(row) == RUN {
-            let runs = row.decision == RowDecision::Approved;
-            self.run = row.call_id.clone().filter(|_| runs);
-            return if runs == granted { Ok(()) } else { Err("a run, and a sandbox granted, are one".to_owned()) };
-        }
-        if let Some(run) = row.detail.get("run") {
-            let ours = self.run.is_some() && run.as_str() == self.run.as_deref();
-            return match (ours, granted) {
-                (true, false) => Ok(()),
-                (true, true) => Err("it is held by its run, and was granted a sandbox of its own".to_owned()),
-                (false, _) => Err("it is said to be part of a run that was not let run".to_owned()),
-            };
-        }
-        if wanted && facts.is_shell_call() && !facts.is_unconfined() {
-            // What was denied runs nowhere.
-            if !granted && row.decision != RowDecision::Denied {
-                return Err("its policy wants it in a sandbox, and it was granted none".to_owned());
-            }
-        } else if !facts.is_held().is_nothing() {
-            return Err("it is said to be held by a sandbox that its policy does not want".to_owned());
-        }
-        Ok(())
-    }
-
     /// A claim counts only when its agent was sent back.
     fn claim(&mut self, row: &Row, expected: &mut State) -> Result<(), String> {
         let claim = row.detail.get("claim").ok_or("it holds no claim")?;
@@ -389,27 +351,6 @@ fn take(taint: &mut Taint, facts: &Facts, judged: &[Judged], expected: &mut Stat
     if taint.take(&Flow::all(std::iter::once(facts.flow()).chain(flows))) {
         expected.taint = Some(taint::digest(taint));
     }
-}
-
-fn read_facts(facts: &Value, tool: &str) -> Result<Facts, String> {
-    let facts: Facts = json::from_value(facts).map_err(|error| format!("its facts do not read: {error}"))?;
-    about(&facts, tool).map(|()| facts)
-}
-
-fn about(facts: &Facts, tool: &str) -> Result<(), String> {
-    if facts.tool() == tool {
-        return Ok(());
-    }
-    Err(format!("its facts are about `{}`, the row about `{tool}`", facts.tool()))
-}
-
-fn digest(value: Option<&Value>) -> Option<Digest> {
-    value.and_then(Value::as_str).and_then(|text| Digest::parse(text).ok())
-}
-
-fn recorded_rules(row: &Row) -> Vec<String> {
-    let rules = row.detail.get("rules").and_then(Value::as_array).unwrap_or_default();
-    rules.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Owns which are asked and how the answers stand. Refuses to ask models and services unless the verifier wants that (R25). Invariant: an
 //! evaluator that was not asked is absent, and is no pass. Page: `spec/evaluators.md`.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use writ_core::json::Value;
@@ -16,8 +17,10 @@ use super::phase_names::EVALUATORS;
 use super::statements::Statements;
 use crate::governing::rule_name;
 
-/// Most findings of one phase.
-const MOST: usize = 50;
+/// Most reasons of one evaluator that a report tells: none crowds out another's.
+const MOST: usize = 20;
+/// Longest reason that a report tells, in characters.
+const LONGEST: usize = 2000;
 
 /// How models and services are asked, which the verifier brings.
 #[derive(Clone, Debug)]
@@ -125,7 +128,9 @@ fn of_all(all: &[Evaluation], standing: Standing, what: &str) -> Phase {
                 failed += usize::from(*status == Status::Fail);
                 let word = if *status == Status::Fail { "FAIL" } else { "PASS" };
                 findings.push(format!("`{name}`: {word} (rule {rule}, shown {shown})"));
-                findings.extend(reasons.iter().chain(notes).map(|text| format!("`{name}`: {text}")));
+                let told = reasons.iter().chain(notes).take(MOST).map(|text| format!("`{name}`: {}", short(text)));
+                let more = (reasons.len() + notes.len()).saturating_sub(MOST);
+                findings.extend(told.chain((more > 0).then(|| format!("`{name}`: and {more} more"))));
             }
             Err(why) => {
                 absent += 1;
@@ -139,8 +144,14 @@ fn of_all(all: &[Evaluation], standing: Standing, what: &str) -> Phase {
         (0, some) => (Outcome::Absent, format!("{some} of {all} {what} could not be asked")),
         (some, _) => (Outcome::Failed, format!("{some} of {all} {what} fail")),
     };
-    findings.truncate(MOST);
     phase(outcome, standing, summary, findings)
+}
+
+/// A text that a rule may have made as long as it likes.
+fn short(text: &str) -> Cow<'_, str> {
+    text.char_indices()
+        .nth(LONGEST)
+        .map_or(Cow::Borrowed(text), |(at, _)| Cow::Owned(format!("{}…", text.get(..at).unwrap_or_default())))
 }
 
 const fn phase(outcome: Outcome, standing: Standing, summary: String, findings: Vec<String>) -> Phase {

@@ -272,9 +272,6 @@ impl Evidence {
         if phases.iter().filter(failed).any(|phase| !about_key(&phase) && !wanted(&phase)) {
             return Status::Broken;
         }
-        if phases.iter().filter(failed).any(|phase| wanted(&phase)) {
-            return Status::Breached;
-        }
         if report.checkpoints == 0 && report.strangers > 0 {
             return Status::UnknownKey;
         }
@@ -283,10 +280,12 @@ impl Evidence {
         {
             return Status::Unsigned;
         }
-        match phases.iter().find(failed) {
-            Some(_) => Status::Broken,
-            None if self.used.is_pinned() => Status::Verified,
-            None => Status::UnknownKey,
+        // That the record holds is said only of one that somebody known signed for as a whole.
+        match phases.iter().filter(failed).map(|phase| wanted(&phase)).min() {
+            Some(false) => Status::Broken,
+            _ if !self.used.is_pinned() => Status::UnknownKey,
+            Some(true) => Status::Breached,
+            None => Status::Verified,
         }
     }
 

@@ -93,7 +93,7 @@ pub fn explained(name: &str) -> Option<Explained> {
         ),
         TURNS => (
             "each turn's statement is there, signed by the session's key, says what the rows say, and follows the one before (spec/turns.md)",
-            "the rows' `turn-attested`, attestations/, `materialsFrom.session.constraints`",
+            "the rows' `turn-attested`, attestations/",
             COPY,
         ),
         BINDING => (
@@ -105,8 +105,8 @@ pub fn explained(name: &str) -> Option<Explained> {
             ("statements are held against the transcripts", "the bundle's manifest", "export with `--transcripts`")
         }
         MATERIALS => (
-            "what `materialsFrom` names is as the policy says",
-            "`materialsFrom` of the policy, the transcript, the work tree and the artifacts as they are now",
+            "what `materialsFrom` names is as the policy says, and turns follow each other as it wants",
+            "`materialsFrom` of the policy, the turns, the transcript, the work tree and the artifacts as they are now",
             "check out the state that the policy names; if the new state is right, a human accepts a policy that names it",
         ),
         SUBLAYOUTS => (

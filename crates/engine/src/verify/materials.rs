@@ -53,6 +53,14 @@ pub fn order(policy: &Policy) -> Order {
     }
 }
 
+/// Turns of these agents that are further apart than a policy wants; nothing where none are.
+pub fn ordered(order: Order, turns: &Turns<'_>, whose: &dyn Fn(&str) -> bool) -> Option<Phase> {
+    let findings = turns.gaps(order, whose);
+    let summary = "turns are further apart than the policy wants".to_owned();
+    let phase = Phase { name: MATERIALS, outcome: Outcome::Failed, standing: Standing::Observed, summary, findings };
+    (!phase.findings.is_empty()).then_some(phase)
+}
+
 /// What came of looking.
 struct Looked {
     good: Vec<String>,
@@ -153,6 +161,10 @@ impl Looked {
             };
             match hashed(&path, function) {
                 Ok(found) => self.compare(&format!("{algorithm} of `{name}`"), bare(wanted), &found),
+                // On another machine the policy's folder is not there, and nobody expects it.
+                Err(error) if !here.root.exists() => {
+                    self.unknown.apart(format!("`{name}`: {} is not on this machine: {error}", here.root.display()));
+                }
                 Err(error) => self.wrong.apart(format!("`{name}` cannot be read: {}: {error}", path.display())),
             }
         }

@@ -27,9 +27,11 @@ mod phase;
 mod phase_names;
 mod policies;
 mod read;
+mod recorded;
 pub mod report;
 pub mod results;
 mod sources;
+mod speaking;
 mod statements;
 pub mod sublayouts;
 pub mod summary;
@@ -57,7 +59,9 @@ pub use explained::Explained;
 pub use newest::newest;
 pub use report::{Outcome, Phase, Report, Standing, Status};
 pub use sources::Sources;
+use speaking::Policies;
 pub use sublayouts::Sublayout;
+use turns::Order;
 
 /// Largest file of checkpoints, key or policy.
 const MAX_FILE: u64 = 64 << 20;
@@ -243,16 +247,16 @@ impl Wanted<'_> {
     /// The phases in the specification's order: attestations and what they are bound to, sublayouts, rules and models, and then what else has
     /// to be there. The limits, which count everybody, come after them.
     fn phases(&self, turns: &mut turns::Turns<'_>) -> (Vec<Phase>, Vec<Sublayout>, Vec<Evaluation>) {
-        let policy = self.named.and_then(|named| Some((named, policies::document(named, self.kept).ok()?)));
-        let order = policy.as_ref().map(|(_, policy)| materials::order(policy)).unwrap_or_default();
-        let mut phases: Vec<Phase> = turns.phase(order).into_iter().collect();
+        let named = self.named.filter(|named| policies::document(named, self.kept).is_ok());
+        let list = named.and_then(|named| policies::list(named, self.kept).ok()).unwrap_or_default();
+        let policies = named.map(|named| Policies { named, kept: self.kept, list: &list });
+        let speaking = policies.map(|policies| policies.speaking(None)).unwrap_or_default();
+        let order = speaking.iter().map(|(_, policy)| materials::order(policy)).fold(Order::default(), Order::and);
+        let mut phases: Vec<Phase> = turns.phase().into_iter().collect();
         phases.extend(turns.binding(self.transcripts, self.main, &self.options.sources));
-        let Some((named, policy)) = policy else { return (phases, Vec::new(), Vec::new()) };
-        let list = policies::list(named, self.kept).unwrap_or_default();
+        let Some(policies) = policies else { return (phases, Vec::new(), Vec::new()) };
         let record = sublayouts::Record {
-            named,
-            kept: self.kept,
-            list: &list,
+            policies,
             statements: self.statements,
             turns,
             home: self.home.user.as_deref(),
@@ -262,19 +266,19 @@ impl Wanted<'_> {
             options: self.options,
         };
         let here = materials::Here {
-            root: named.root(),
+            root: policies.named.root(),
             home: self.home.user.as_deref(),
             main: self.main,
             transcripts: self.transcripts,
         };
-        phases.extend(materials::check(&policy, &here, turns));
+        phases.extend(materials::ordered(order, turns, &|_agent| true));
+        phases.extend(speaking.iter().filter_map(|(_, policy)| materials::check(policy, &here, turns)));
         let (sublayouts, summed, mut evaluations) = sublayouts::check(&record, &self.limited.limits);
         phases.extend(summed);
-        let speaking = record.speaking(None);
-        let (judged, mut own) = record.evaluated(&speaking, &|| self.statements.named());
+        let (judged, mut own) = record.evaluated(&speaking, None, &|by| self.statements.named(by));
         phases.extend(judged);
         own.append(&mut evaluations);
-        phases.extend(self.statements.required(&sublayouts::wanted(&speaking, None)));
+        phases.extend(self.statements.required(&record.wanted(&speaking, None, None)));
         phases.extend(speaking.iter().filter_map(|(_, policy)| policies::expiry(policy, self.last)));
         (phases, sublayouts, own)
     }

@@ -3,7 +3,7 @@
 //! Owns the words. Refuses a phase that only its own file names. Invariant: `spec/verify.md` lists each of them.
 
 /// The phases that fail where the record holds and the session was not as its policy wants.
-pub const WANTED: [&str; 5] = [LIMITS, REQUIRED, EVALUATORS, EXPIRY, SUBLAYOUTS];
+pub const WANTED: [&str; 6] = [LIMITS, MATERIALS, REQUIRED, EVALUATORS, EXPIRY, SUBLAYOUTS];
 
 /// The phase of the statements that a policy wants.
 pub const REQUIRED: &str = "required";

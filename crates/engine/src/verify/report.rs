@@ -25,7 +25,7 @@ pub enum Status {
     UnknownKey,
     /// Something does not hold.
     Broken,
-    /// The record holds, and says that the session was not as its policy wants: limits, required attestations, evaluators.
+    /// The record holds, and says that the session was not as its policy wants: limits, materials, required attestations, evaluators.
     Breached,
     /// There are no rows, and nothing says that there ever were.
     Empty,

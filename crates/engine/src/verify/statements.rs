@@ -18,6 +18,7 @@ use writ_evidence::tally::{Tally, listed};
 use super::phase::{Outcome, Phase, Standing};
 use super::phase_names::REQUIRED;
 use super::session_id;
+use super::speaking::Functionaries;
 use crate::governing::rule_name;
 use crate::session::rows::event;
 use crate::session::statements::{Attested, MAX_ENVELOPE, Word, is_name, place_of, subject_of};
@@ -38,6 +39,38 @@ struct Good {
     turn: Option<(String, String)>,
     /// Where it lies in the folder.
     file: String,
+    /// Of what somebody else signed, their key.
+    signer: Option<PublicKey>,
+}
+
+/// A statement that a policy wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// Its name.
+    pub name: String,
+    /// Who else's counts beside the session's own.
+    pub by: Functionaries,
+}
+
+/// How what a wished statement says is known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// As the session says.
+    Told(Word),
+    /// A functionary signed it.
+    Signed,
+}
+
+impl Good {
+    /// Whether it counts: the session signed it, or a functionary did.
+    fn counts_by(&self, by: &Functionaries) -> bool {
+        self.signer.as_ref().is_none_or(|key| by.have(key))
+    }
+
+    /// How it is known.
+    const fn known(&self) -> Known {
+        if self.signer.is_some() { Known::Signed } else { Known::Told(self.attested.standing) }
+    }
 }
 
 /// The statements on record, checked one by one.
@@ -101,14 +134,14 @@ impl Statements {
             let kind = PREDICATE_TYPE.to_owned();
             let attested =
                 Attested { name, kind, digest: turn.attestation, standing: Word::Observed, uncopied: turn.unpublished };
-            self.good.push(Good { row: row.sequence, attested, turn: Some(whose), file });
+            self.good.push(Good { row: row.sequence, attested, turn: Some(whose), file, signer: None });
         }
         let Some(attested) = Attested::of(row) else { return };
         self.count += 1;
         let imported = Imported::of(row);
         let checked = attested.and_then(|attested| match &imported {
             Some(imported) => self.check_imported(&attested, imported).map(|()| attested),
-            None => self.check(&attested, row.prev_hash, key).map(|_statement| attested),
+            None => self.check(&attested, row, key).map(|_statement| attested),
         });
         match checked {
             Ok(attested) => {
@@ -121,14 +154,15 @@ impl Statements {
                 }
                 self.digests.insert(attested.digest);
                 let file = attested.file();
-                self.good.push(Good { row: row.sequence, attested, turn: None, file });
+                let signer = imported.as_ref().and_then(Imported::key);
+                self.good.push(Good { row: row.sequence, attested, turn: None, file, signer });
             }
             Err(why) => self.wrong.add(row.sequence, &why),
         }
     }
 
-    /// Checks the statement that a row names, which follows the row with the seal `before`.
-    fn check(&self, attested: &Attested, before: Digest, key: Option<&PublicKey>) -> Result<Statement<Value>, String> {
+    /// Checks the statement that a row names.
+    fn check(&self, attested: &Attested, row: &Row, key: Option<&PublicKey>) -> Result<Statement<Value>, String> {
         let name = &attested.name;
         if !is_name(name) {
             return Err("its statement has a name that none can have".to_owned());
@@ -143,16 +177,21 @@ impl Statements {
         if about.is_none_or(|about| !statement.subject().contains(&about)) {
             return Err(format!("the statement `{name}` is about another session"));
         }
+        let predicate = statement.predicate();
+        let byproduct = |name: &str| predicate.get("byproducts").and_then(|byproducts| byproducts.get(name));
         let own = match attested.kind.as_str() {
-            LINK => statement.predicate().get("name").and_then(Value::as_str) == Some(name),
-            _ => statement.subject().contains(&place_of(name, before)),
+            // Older links do not say in which row.
+            LINK => {
+                let here = byproduct("row").is_none_or(|told| told.as_u64() == Some(row.sequence));
+                here && predicate.get("name").and_then(Value::as_str) == Some(name)
+            }
+            _ => statement.subject().contains(&place_of(name, row.prev_hash)),
         };
         if !own {
             return Err(format!("the statement `{name}` is of another step, or was made elsewhere in the record"));
         }
         // A step says itself whose word it is; what is no step the agent alone says.
-        let told = statement.predicate().get("byproducts").and_then(|byproducts| byproducts.get("standing"));
-        let word = match (attested.kind.as_str(), told) {
+        let word = match (attested.kind.as_str(), byproduct("standing")) {
             (LINK, None) => Some(Word::Observed),
             (LINK, Some(told)) => json::from_value(told).ok(),
             _ => Some(Word::Reported),
@@ -210,16 +249,17 @@ impl Statements {
     }
 
     /// Whether what policies want is there; nothing where they want nothing.
-    pub fn required(&self, wanted: &[String]) -> Option<Phase> {
+    pub fn required(&self, wanted: &[Wish]) -> Option<Phase> {
         if wanted.is_empty() {
             return None;
         }
-        let (mut findings, mut missing, mut reported, mut ran) = (Vec::new(), 0, 0, 0);
-        for name in wanted {
-            match self.newest(name) {
-                Ok((word, how)) => {
-                    reported += usize::from(word == Word::Reported);
-                    ran += usize::from(word == Word::Runner);
+        let (mut findings, mut missing, mut reported, mut ran, mut signed) = (Vec::new(), 0, 0, 0, 0);
+        for wish in wanted {
+            match self.newest(wish) {
+                Ok((known, how)) => {
+                    reported += usize::from(known == Known::Told(Word::Reported));
+                    ran += usize::from(known == Known::Told(Word::Runner));
+                    signed += usize::from(known == Known::Signed);
                     findings.push(how);
                 }
                 Err(why) => {
@@ -231,6 +271,9 @@ impl Statements {
         let mut words = Vec::new();
         if ran > 0 {
             words.push(format!("{ran} of them as the processes tell that ran them"));
+        }
+        if signed > 0 {
+            words.push(format!("{signed} of them as functionaries say who signed them"));
         }
         if reported > 0 {
             words.push(format!("{reported} of them the agent's own word"));
@@ -245,14 +288,27 @@ impl Statements {
         Some(Phase { name: REQUIRED, outcome, standing, summary, findings })
     }
 
-    /// How the newest statement of a name is known, and what it says, where it speaks for the step. What Writ saw speaks before what the agent says: its word
-    /// makes no step good that failed.
-    fn newest(&self, name: &str) -> Result<(Word, String), String> {
+    /// How the newest statement of a name is known, and what it says, where it speaks for the step. What Writ saw speaks before what others
+    /// say, and the agent last: its word makes no step good that failed.
+    fn newest(&self, Wish { name, by }: &Wish) -> Result<(Known, String), String> {
         let remedy = format!("`writ step run {name} -- COMMAND` makes it");
-        let named = |good: &&Good| good.attested.name == name;
-        let of = |word: Word| self.counting().rfind(|good| named(good) && good.attested.standing == word);
-        let newest = of(Word::Observed).or_else(|| of(Word::Runner)).or_else(|| of(Word::Reported));
-        let Good { row, attested, file, .. } = newest.ok_or_else(|| format!("`{name}`: no statement: {remedy}"))?;
+        let named = || self.counting().filter(|good| good.attested.name == *name);
+        let of = |known: Known| named().rfind(|good| good.known() == known && good.counts_by(by));
+        let order =
+            [Known::Told(Word::Observed), Known::Told(Word::Runner), Known::Signed, Known::Told(Word::Reported)];
+        let strange = || named().rfind(|good| !good.counts_by(by));
+        let none = || match strange().and_then(|good| Some((good.row, good.signer.as_ref()?.key_id()))) {
+            Some((row, key)) => {
+                format!("`{name}`: row {row} has one that {key} signed, who is no functionary of the policy: {remedy}")
+            }
+            None => format!("`{name}`: no statement: {remedy}"),
+        };
+        let good = order.into_iter().find_map(of).ok_or_else(none)?;
+        let (Good { row, attested, file, signer, .. }, known) = (good, good.known());
+        let how = match signer {
+            Some(key) => format!(", signed by the functionary {}", key.key_id()),
+            None => attested.standing.told().to_owned(),
+        };
         if attested.kind == LINK {
             let link = self.envelope(attested, file)?.unchecked_statement::<Link>();
             let link = link.map_err(|error| format!("`{name}`: {error}"))?.into_predicate();
@@ -260,11 +316,9 @@ impl Statements {
             if code != 0 {
                 return Err(format!("`{name}`: the step of row {row} ended with {code}: {remedy} again"));
             }
-            let how = attested.standing.told();
-            return Ok((attested.standing, format!("`{name}`: row {row}, `{}` ended with 0{how}", link.shown())));
+            return Ok((known, format!("`{name}`: row {row}, `{}` ended with 0{how}", link.shown())));
         }
-        let how = attested.standing.told();
-        Ok((attested.standing, format!("`{name}`: row {row}, {}{how}", attested.kind)))
+        Ok((known, format!("`{name}`: row {row}, {}{how}", attested.kind)))
     }
 
     /// The text of a rule that the policy, or a layer of it, names as a file, as it was when the policy was accepted.
@@ -280,15 +334,15 @@ impl Statements {
         String::from_utf8(bytes).map_err(|_no_text| format!("`{file}` is no text"))
     }
 
-    /// The statements by their names, as evaluators are shown them.
-    pub fn named(&self) -> Result<Vec<Named>, String> {
-        self.shown(&|_good| Some(None))
+    /// The statements by their names, as evaluators are shown them: the session's own, and those of functionaries.
+    pub fn named(&self, by: &Functionaries) -> Result<Vec<Named>, String> {
+        self.shown(by, &|_good| Some(None))
     }
 
     /// Those of these agents' turns, and of steps whose names begin with `prefix`: each under its own name, and under the one that it has
     /// among them alone.
-    pub fn of_agents(&self, agents: &[&str], prefix: Option<&str>) -> Result<Vec<Named>, String> {
-        self.shown(&|good| match &good.turn {
+    pub fn of_agents(&self, agents: &[&str], prefix: Option<&str>, by: &Functionaries) -> Result<Vec<Named>, String> {
+        self.shown(by, &|good| match &good.turn {
             Some((agent, stem)) => agents.contains(&agent.as_str()).then(|| Some(stem.clone())),
             None => good.attested.name.strip_prefix(prefix?).map(|own| Some(own.to_owned())),
         })
@@ -300,16 +354,17 @@ impl Statements {
         self.counting().filter(of).count() as u64
     }
 
-    fn shown(&self, also: &dyn Fn(&Good) -> Option<Option<String>>) -> Result<Vec<Named>, String> {
+    fn shown(&self, by: &Functionaries, also: &dyn Fn(&Good) -> Option<Option<String>>) -> Result<Vec<Named>, String> {
         if self.wrong.total() > 0 {
             return Err("not every statement is what was recorded".to_owned());
         }
+        let counting = self.counting().filter(|good| good.counts_by(by));
         let document = |(Good { attested, file, .. }, also): (&Good, Option<String>)| {
             let envelope = self.envelope(attested, file)?;
             let document =
                 json::parse_with(envelope.payload(), json::Limits::FOREIGN).map_err(|error| error.to_string())?;
             Ok(Named { name: attested.name.clone(), also, document })
         };
-        self.counting().filter_map(|good| Some((good, also(good)?))).map(document).collect()
+        counting.filter_map(|good| Some((good, also(good)?))).map(document).collect()
     }
 }

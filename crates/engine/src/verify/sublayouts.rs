@@ -10,23 +10,18 @@ use serde::Serialize;
 use writ_clients::transcript::{MAIN, Transcripts};
 use writ_core::Digest;
 use writ_core::json::Value;
-use writ_policy::{Limit, Measure, Policy};
+use writ_policy::{Limit, Measure};
 
 use super::evaluators::{self, Asked, Evaluation};
 use super::phase::{Outcome, Phase, Standing};
 use super::phase_names::{LIMITS, SUBLAYOUTS, TURNS};
-use super::policies::{self, Kept};
-use super::statements::Statements;
+use super::policies;
+use super::speaking::{Functionaries, Policies, Speaking};
+use super::statements::{Statements, Wish};
 use super::turns::Turns;
 use super::{Options, materials};
-use crate::governing::in_force::PolicyRef;
 use crate::governing::layers::{self, LayerRef};
 use crate::turns::predicate::{Cumulative, Usd};
-
-/// Where a policy names its parent.
-const PARENT: &str = "/extends";
-/// Where it names sub-agents' policies.
-const CHILDREN: &str = "/sublayouts/";
 
 /// A sub-agent's policy, and what came of its agents under it.
 #[derive(Clone, Debug, Serialize)]
@@ -52,12 +47,8 @@ pub struct Sublayout {
 /// What is verified, and what it is verified with.
 #[derive(Clone, Copy)]
 pub struct Record<'a> {
-    /// The policy that governed last.
-    pub named: &'a PolicyRef,
-    /// What was kept of it and its layers.
-    pub kept: &'a Kept,
-    /// Its layers.
-    pub list: &'a [LayerRef],
+    /// The policies.
+    pub policies: Policies<'a>,
     /// The statements.
     pub statements: &'a Statements,
     /// Those of turns.
@@ -74,57 +65,45 @@ pub struct Record<'a> {
     pub options: &'a Options,
 }
 
-/// A policy that speaks, and what its rules are named with where it is a layer.
-type Speaking<'a> = (Option<&'a LayerRef>, Policy);
-
 impl<'a> Record<'a> {
-    /// The policies that speak where the one at this place of the list does: it, and its parents. Those that were not kept are left to the
-    /// phase `policy`.
-    pub fn speaking(&self, at: Option<usize>) -> Vec<Speaking<'a>> {
-        let own = at.and_then(|at| self.list.get(at));
-        let file = own.map_or(self.named.file, |layer| layer.file);
-        let policy = policies::document_of(&self.named.path, file, self.kept).ok();
-        let mut all: Vec<Speaking<'a>> = policy.map(|policy| (own, policy)).into_iter().collect();
-        all.extend(self.parents(at).into_iter().filter_map(|layer| {
-            Some((Some(layer), policies::document_of(&self.named.path, layer.file, self.kept).ok()?))
-        }));
-        all
-    }
-
-    fn parents(&self, at: Option<usize>) -> Vec<&'a LayerRef> {
-        let named = self.list.iter().enumerate().filter(|(_, layer)| layer.of == at && layer.pointer == PARENT);
-        named.flat_map(|(at, layer)| std::iter::once(layer).chain(self.parents(Some(at)))).collect()
-    }
-
-    /// The places of the sublayouts that a policy names, or one of its parents.
-    fn children(&self, at: Option<usize>) -> Vec<usize> {
-        let named = |(place, layer): (usize, &LayerRef)| match layer {
-            layer if layer.of != at => Vec::new(),
-            layer if layer.pointer.starts_with(CHILDREN) => vec![place],
-            _ => self.children(Some(place)),
-        };
-        self.list.iter().enumerate().flat_map(named).collect()
+    /// The statements that these policies want, which speak where the one at this place of the list does.
+    pub fn wanted(&self, speaking: &[Speaking<'_>], at: Option<usize>, prefix: Option<&str>) -> Vec<Wish> {
+        let mut wishes: Vec<Wish> = Vec::new();
+        for one in speaking {
+            let (by, (_, policy)) = (self.policies.functionaries(at, one), one);
+            let list = policy.document().get("requiredAttestations").and_then(Value::as_array);
+            for name in list.unwrap_or_default().iter().filter_map(Value::as_str) {
+                let wish = Wish { name: format!("{}{name}", prefix.unwrap_or_default()), by: by.clone() };
+                if !wishes.contains(&wish) {
+                    wishes.push(wish);
+                }
+            }
+        }
+        wishes
     }
 
     /// What evaluators of these policies say of these statements.
     pub fn evaluated(
         &self,
         speaking: &[Speaking<'_>],
-        shown: &dyn Fn() -> Result<Vec<writ_evaluators::input::Statement>, String>,
+        at: Option<usize>,
+        shown: &dyn Fn(&Functionaries) -> Result<Vec<writ_evaluators::input::Statement>, String>,
     ) -> (Vec<Phase>, Vec<Evaluation>) {
         let (mut phases, mut all) = (Vec::new(), Vec::new());
-        for (layer, policy) in speaking {
+        for one in speaking {
+            let (layer, policy) = one;
             if policy.document().get("evaluators").is_none() {
                 continue;
             }
             let asked = Asked {
                 policy: policy.document(),
                 layer: layer.map(|layer| layer.name.as_str()),
-                path: &self.named.path,
+                path: &self.policies.named.path,
                 program: self.program,
                 options: self.options,
             };
-            let (more, judged) = evaluators::phases(asked, shown(), self.statements);
+            let by = self.policies.functionaries(at, one);
+            let (more, judged) = evaluators::phases(asked, shown(&by), self.statements);
             phases.extend(more);
             all.extend(judged);
         }
@@ -132,26 +111,12 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The names of steps that these policies want.
-pub fn wanted(speaking: &[Speaking<'_>], prefix: Option<&str>) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for (_, policy) in speaking {
-        let list = policy.document().get("requiredAttestations").and_then(Value::as_array);
-        for name in list.unwrap_or_default().iter().filter_map(Value::as_str) {
-            let name = format!("{}{name}", prefix.unwrap_or_default());
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-    }
-    names
-}
-
 /// The sublayouts of the policy that governed last; one phase on them and on what was used in all; and what evaluators said. `limits`
 /// are the session's.
 pub fn check(record: &Record<'_>, limits: &[Limit]) -> (Vec<Sublayout>, Option<Phase>, Vec<Evaluation>) {
     let mut judged = Vec::new();
-    let all: Vec<Sublayout> = record.children(None).into_iter().filter_map(|at| record.one(at, &mut judged)).collect();
+    let all: Vec<Sublayout> =
+        record.policies.children(None).into_iter().filter_map(|at| record.one(at, &mut judged)).collect();
     if all.is_empty() {
         return (all, None, judged);
     }
@@ -213,14 +178,14 @@ impl Sublayout {
 impl Record<'_> {
     /// One sublayout, with those that its policy names.
     fn one(&self, at: usize, judged: &mut Vec<Evaluation>) -> Option<Sublayout> {
-        let layer = self.list.get(at)?;
+        let layer = self.policies.layer(Some(at))?;
         let name = layer.agent.clone()?;
         let agents: Vec<&str> = self.turns.agents_of(&name).filter(|agent| *agent != MAIN).collect();
         let statements = self.statements.count_of(&agents);
         let theirs = || self.turns.agents().filter(|(agent, ..)| agents.contains(agent));
         let used = sum(theirs().filter_map(|(_, used, _)| used));
         let ended = theirs().filter_map(|(.., ended)| ended).max();
-        let speaking = self.speaking(Some(at));
+        let speaking = self.policies.speaking(Some(at));
         let mut phases = vec![self.policy(layer)];
         let mut sublayouts = Vec::new();
         if agents.is_empty() {
@@ -230,13 +195,14 @@ impl Record<'_> {
             phases.push(self.attested(layer, &agents, statements));
             phases.extend(self.bound(&speaking, &agents));
         }
-        sublayouts.extend(self.children(Some(at)).into_iter().filter_map(|at| self.one(at, judged)));
+        sublayouts.extend(self.policies.children(Some(at)).into_iter().filter_map(|at| self.one(at, judged)));
         if !agents.is_empty() {
             let prefix = layer.prefix.as_deref();
-            let (more, said) = self.evaluated(&speaking, &|| self.statements.of_agents(&agents, prefix));
+            let shown = |by: &Functionaries| self.statements.of_agents(&agents, prefix, by);
+            let (more, said) = self.evaluated(&speaking, Some(at), &shown);
             judged.extend(said);
             phases.extend(more);
-            phases.extend(self.statements.required(&wanted(&speaking, prefix)));
+            phases.extend(self.statements.required(&self.wanted(&speaking, Some(at), prefix)));
             phases.extend(speaking.iter().filter_map(|(_, policy)| policies::expiry(policy, ended)));
             phases.extend(self.limits(layer, &speaking, &used, statements));
         }
@@ -255,9 +221,7 @@ impl Record<'_> {
 
     /// Whether its policy is there, and is the one that its parent pins.
     fn policy(&self, layer: &LayerRef) -> Phase {
-        let found = policies::document_of(&self.named.path, layer.file, self.kept);
-        let above = layer.of.and_then(|above| self.list.get(above)).map_or(self.named.file, |above| above.file);
-        let above = policies::document_of(&self.named.path, above, self.kept);
+        let (found, above) = (self.policies.document(layer.file), self.policies.above(layer));
         let pinned = above.ok().and_then(|above| {
             let reference = above.references().into_iter().find(|named| named.pointer == layer.pointer)?;
             reference.child?.digest
@@ -283,7 +247,7 @@ impl Record<'_> {
     fn attested(&self, layer: &LayerRef, agents: &[&str], statements: u64) -> Phase {
         let prefix =
             layer.prefix.as_deref().map_or_else(String::new, |prefix| format!(", their names begin with `{prefix}`"));
-        let asked = self.named.attests;
+        let asked = self.policies.named.attests;
         let summary = if asked || statements > 0 {
             format!("{statements} statements of {} agents{prefix}", agents.len())
         } else {
@@ -300,11 +264,7 @@ impl Record<'_> {
     fn bound(&self, speaking: &[Speaking<'_>], agents: &[&str]) -> Vec<Phase> {
         let mut phases = Vec::new();
         for (_, policy) in speaking {
-            let broken = self.turns.gaps(materials::order(policy), &|agent| agents.contains(&agent));
-            if !broken.is_empty() {
-                let summary = "turns are further apart than its policy wants".to_owned();
-                phases.push(phase(TURNS, Outcome::Failed, summary, broken));
-            }
+            phases.extend(materials::ordered(materials::order(policy), self.turns, &|agent| agents.contains(&agent)));
             let files = self.transcripts.zip(self.main).and_then(|(kept, main)| kept.files(main).ok());
             let files = files.map(|listed| listed.files).unwrap_or_default();
             let own = files.iter().filter(|(agent, _)| agents.contains(&agent.as_str()));
@@ -313,8 +273,12 @@ impl Record<'_> {
                 mains.push(None);
             }
             let looked = mains.into_iter().filter_map(|main| {
-                let here =
-                    materials::Here { root: self.named.root(), home: self.home, main, transcripts: self.transcripts };
+                let here = materials::Here {
+                    root: self.policies.named.root(),
+                    home: self.home,
+                    main,
+                    transcripts: self.transcripts,
+                };
                 materials::check(policy, &here, self.turns)
             });
             // One transcript that is as the policy says is enough: it names one root.
@@ -327,8 +291,7 @@ impl Record<'_> {
 
     /// Its own limits, held against what its agents' statements say.
     fn limits(&self, layer: &LayerRef, speaking: &[Speaking<'_>], used: &Cumulative, statements: u64) -> Option<Phase> {
-        let above = layer.of.and_then(|above| self.list.get(above)).map_or(self.named.file, |above| above.file);
-        let above = policies::document_of(&self.named.path, above, self.kept).ok();
+        let above = self.policies.above(layer).ok();
         let mut limits: Vec<Limit> = Vec::new();
         for (own, policy) in speaking {
             let above = above.as_ref().filter(|_| own.is_some_and(|own| own.pointer == layer.pointer));
