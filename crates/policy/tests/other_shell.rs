@@ -38,7 +38,6 @@ fn what_hangs_on_the_line_alone_asks() {
     for rules in [
         r#","tools":{"deny":["Bash:rm *"]}"#,
         r#","tools":{"requireApproval":["Bash:git push *"]}"#,
-        r#","tools":{"allow":["Bash:ls *"]}"#,
         r#","consequences":{"ask":4}"#,
         r#","tokens":"ask""#,
         r#","grants":{"secrets":{"deny":["env:AWS_*"]}}"#,
