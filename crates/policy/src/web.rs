@@ -53,7 +53,14 @@ impl Web {
 
     /// Whether a Vault most likely answers there.
     pub fn is_vault(&self) -> bool {
-        self.port == Some(8200) || self.host.split('.').any(|label| label.contains("vault"))
+        is_vault(&self.host, self.port)
+    }
+
+    /// The path as one of Vault's, in each spelling; nothing where it is none.
+    pub fn vault_paths(&self) -> Vec<String> {
+        let decoded = url::percent_decoded(&self.path).filter(|path| *path != self.path);
+        let both = [Some(self.path.clone()), decoded].into_iter().flatten();
+        both.filter_map(|path| Some(format!("vault:{}", path.strip_prefix("/v1/")?))).collect()
     }
 
     /// The store's own address of an object that is asked for over the web.
@@ -75,4 +82,15 @@ impl Web {
             self.host.strip_suffix(".blob.core.windows.net").map(|account| format!("az://{account}/{path}"))
         })
     }
+}
+
+/// Whether a Vault most likely answers at a host.
+pub fn is_vault(host: &str, port: Option<u16>) -> bool {
+    port == Some(8200) || host.split('.').any(|label| label.contains("vault"))
+}
+
+/// Whether a path that is read in different ways may be one of Vault's.
+pub fn is_below_v1(path: &str) -> bool {
+    let decoded = url::percent_decoded(path);
+    decoded.as_deref().unwrap_or(path).trim_start_matches('/').starts_with("v1")
 }

@@ -112,6 +112,10 @@ pub struct Layered {
     /// Where its changes go, for what one command writes and the next reads: below `changes`, as an overlay keeps them. It is made if only its
     /// last name is missing.
     pub layer: HostPath,
+    /// Whether they are to outlast a power cut. Then everything on the layer's file system is written to the disk when the command has ended,
+    /// which takes as long as others have written there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lasting: bool,
 }
 
 /// A file or folder shown under another path.

@@ -29,7 +29,7 @@ fn confinement(world: &World, home: &std::path::Path) -> Confinement {
     confinement.read_only.push(path("kept"));
     confinement.read_only.push(path("none"));
     let layer = HostPath::try_from(world.state.join("layer").as_path()).unwrap();
-    confinement.layered.push(Layered { path: HostPath::try_from(home).unwrap(), layer });
+    confinement.layered.push(Layered { path: HostPath::try_from(home).unwrap(), layer, lasting: false });
     confinement
 }
 
@@ -102,6 +102,19 @@ fn two_commands_at_once() {
             );
         }
         assert_eq!(fs::read_to_string(home.join("profile")).unwrap(), "profile\n");
+    }
+}
+
+/// The end of a layer that is to outlast a power cut writes out what anybody has written to the same disk; of no other one.
+#[test]
+fn only_a_lasting_layer_is_written_out() {
+    let world = World::new(Who::Somebody);
+    let home = home(&world);
+    let mut confinement = confinement(&world, &home);
+    for lasting in [false, true] {
+        confinement.layered.iter_mut().for_each(|layered| layered.lasting = lasting);
+        let told = world.shell(&confinement, "grep -q ' overlay .*volatile' /proc/self/mounts && echo not; echo end");
+        assert_eq!(told.text(), if lasting { "end\n" } else { "not\nend\n" }, "{}", told.errors);
     }
 }
 

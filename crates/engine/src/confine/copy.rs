@@ -112,7 +112,7 @@ fn give(confinement: &mut Confinement, path: &Path, layer: &Path, mounts: &[Path
     if let Some(mount) = mounts.iter().find(|mount| *mount != path && mount.starts_with(path)) {
         return Err(LayersError::Mount(mount.clone()));
     }
-    confinement.layered.push(Layered { path: host(path)?, layer: host(layer)? });
+    confinement.layered.push(Layered { path: host(path)?, layer: host(layer)?, lasting: true });
     Ok(())
 }
 

@@ -40,7 +40,7 @@ pub fn add(confinement: &mut Confinement, features: &Features, home: Option<&str
         if !is_ruled(confinement, &folder) && can_be_layered(&folder, &mounts, confinement) {
             let layer = session.join(format!("{LAYER}{}", name.replace('/', "_")));
             if let (Ok(path), Ok(layer)) = (HostPath::new(folder), HostPath::new(layer)) {
-                confinement.layered.push(Layered { path, layer });
+                confinement.layered.push(Layered { path, layer, lasting: false });
             }
         }
     }

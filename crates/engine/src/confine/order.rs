@@ -397,7 +397,8 @@ fn wrapped(program: &Path, session: &str, call: &str, line: &str) -> String {
     // Claude Code looks at the first word to tell what ends when its time is up from what goes on in the background.
     let sleeps = line.split([' ', ';', '&', '|', '\n']).next() == Some("sleep");
     let first = if sleeps { "sleep 0; " } else { "" };
-    let [program, session, call, line] = [&program.to_string_lossy(), session, call, line].map(quoted);
+    let [program, session, call] = [&program.to_string_lossy(), session, call].map(quoted);
+    let line = if is_long(line) { escaped(line) } else { quoted(line) };
     format!(
         "{first}{{ writ_folder=$(exec {program} exec --session {session} --call {call} -- {line} 9>&1 >&8 8>&-); }} 8>&1; \
          writ_status=$?; [ -z \"$writ_folder\" ] || cd -- \"$writ_folder\"; \
@@ -409,7 +410,36 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
+/// Whether a quoted line that a client quotes once more may be too long to be an argument (128 KiB), and is shorter without its quotes.
+fn is_long(line: &str) -> bool {
+    let count = |sign: char| line.matches(sign).count();
+    // Three of its own, each of which the client makes five signs of, and a backslash.
+    let quotes = 16 * count('\'');
+    line.len() + quotes > 90_000 && count('\\') + 4 * count('\'') < quotes
+}
+
+/// The same without a quote in it, for bash and zsh alone.
+fn escaped(text: &str) -> String {
+    format!("$'{}'", text.replace('\\', r"\\").replace('\'', r"\047"))
+}
+
 /// The grant that a row says.
 pub fn granted(detail: &Value) -> Option<Grant> {
     json::from_value(detail.get("sandbox")?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_many_quotes_is_as_long_as_without_writ() {
+        let text = "cat <<'EOF'\nit's \\n 'a' \\047 $x `y` \"z\" é\nEOF\n".repeat(700);
+        assert!(is_long(&text) && !is_long("echo 'a'") && !is_long(&"x".repeat(120_000)));
+        assert!(!is_long(&format!("'{}", "\\".repeat(100_000))));
+        let said = std::process::Command::new("bash").args(["-c", &format!("printf %s {}", escaped(&text))]).output();
+        assert_eq!(String::from_utf8(said.unwrap().stdout).unwrap(), text);
+        let client = wrapped(Path::new("/writ"), "s", "c", &text).replace('\'', "'\"'\"'");
+        assert!(client.len() < text.replace('\'', "'\"'\"'").len() + 1000);
+    }
 }

@@ -367,7 +367,13 @@ impl Confined {
         };
         let network = network + &self.held();
         let files = files + &copy;
-        let (outcome, summary) = match (self.findings.total(), self.waiting.len()) {
+        // One without a result was declined, or is running, or its client was killed: there is nothing that could have run elsewhere.
+        let untold = self.waiting.values().filter(|granted| granted.result.is_some()).count();
+        let files = match self.waiting.len() - untold {
+            0 => files,
+            open => format!("{files}; {open} more have no result"),
+        };
+        let (outcome, summary) = match (self.findings.total(), untold) {
             (0, 0) if self.untested => {
                 (Outcome::Absent, format!("{} calls ran in their sandboxes ({level}), which were not tested", self.ran))
             }
@@ -380,7 +386,7 @@ impl Confined {
                 Outcome::Passed,
                 format!("{} calls ran in their sandboxes ({level}; self-test {test}){network}{files}", self.ran),
             ),
-            // The client was killed, the call is still running, or it failed in a way that does not tell.
+            // It failed in a way that does not tell.
             (0, open) => {
                 (Outcome::Absent, format!("{} calls ran in their sandboxes, of {open} nothing is known", self.ran))
             }

@@ -50,7 +50,7 @@ impl Status {
 }
 
 /// The phases whose absence is an exception (R75): a record with one of them is never plainly verified.
-const EXCEPTIONS: [&str; 12] = [
+const EXCEPTIONS: [&str; 13] = [
     APPROVALS,
     "beginning",
     CUSTODY,
@@ -60,6 +60,7 @@ const EXCEPTIONS: [&str; 12] = [
     LIMITS,
     MATERIALS,
     BINDING,
+    "sandbox",
     SUBLAYOUTS,
     "transcripts",
     TURNS,

@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Grants, Kind, Lists, Pattern};
 use crate::rules::Reading;
-use crate::web::Web;
+use crate::web::{self, Web};
+
+/// What refuses a secret that nothing grants.
+const SECRETS: &str = "/grants/secrets/allow";
 
 /// A rule about a variable, or about something that has a URL.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -27,7 +30,8 @@ impl TryFrom<Written> for GrantRule {
 
     fn try_from(written: Written) -> Result<Self, String> {
         let Written { pointer, text } = written;
-        let kind = if text.starts_with("env:") { Kind::Secrets } else { Kind::Storage };
+        let vault = text.starts_with("vault:") && !text.starts_with("vault://");
+        let kind = if vault || text.starts_with("env:") { Kind::Secrets } else { Kind::Storage };
         let pattern = Pattern::parse(kind, pointer, &text, "/", Reading::Wide);
         pattern.map(Self).ok_or_else(|| format!("`{text}` is no pattern of a variable or a URL"))
     }
@@ -68,6 +72,9 @@ pub struct WebGrants {
     apis: WebLists,
     #[serde(default, skip_serializing_if = "WebLists::is_empty")]
     storage: WebLists,
+    /// Of the secrets, paths of Vault.
+    #[serde(default, skip_serializing_if = "WebLists::is_empty")]
+    vault: WebLists,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,8 +87,10 @@ struct WebLists {
 }
 
 impl WebLists {
-    fn of(lists: &Lists) -> Self {
-        let rules = |patterns: &Vec<Pattern>| patterns.iter().cloned().map(GrantRule).collect();
+    fn of(lists: &Lists, about: impl Fn(&Pattern) -> bool) -> Self {
+        let rules = |patterns: &Vec<Pattern>| -> Vec<GrantRule> {
+            patterns.iter().filter(|pattern| about(pattern)).cloned().map(GrantRule).collect()
+        };
         Self { allow: lists.allow.as_ref().map(rules), deny: rules(&lists.deny) }
     }
 
@@ -102,15 +111,18 @@ impl WebLists {
 impl WebGrants {
     /// Whether nothing is ruled.
     pub const fn is_empty(&self) -> bool {
-        self.apis.is_empty() && self.storage.is_empty()
+        self.apis.is_empty() && self.storage.is_empty() && self.vault.is_empty()
     }
 
     /// The pointer of what refuses a request for a path of a host; the path begins with `/` and may have a query.
     pub fn refusal(&self, (scheme, host, port): (&str, &str, Option<u16>), path: &str) -> Option<&str> {
         let authority = port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
         let web = path.starts_with('/').then(|| Web::read(&format!("{scheme}://{authority}{path}"))).flatten();
-        let Some(web) = web else { return self.unclear(host, port) };
+        let Some(web) = web else { return self.unclear(host, port, path) };
         let spellings = web.spellings();
+        if let Some(refused) = self.vault_refusal(&web) {
+            return Some(refused);
+        }
         let matches = |rule: &Pattern, texts: &[String]| texts.iter().any(|text| rule.matches(text));
         if let Some(store) = web.store().filter(|_| !self.storage.is_empty()) {
             let stored = [vec![store], spellings.clone()].concat();
@@ -131,8 +143,27 @@ impl WebGrants {
         self.apis.denying(|rule| matches(rule, &wide)).or(absent.then_some("/grants/apis/allow"))
     }
 
+    /// What refuses a path of Vault: a denied one at any host, others where a Vault most likely answers.
+    fn vault_refusal(&self, web: &Web) -> Option<&str> {
+        let paths: Vec<String> = web.vault_paths();
+        let denied = self.vault.denying(|rule| paths.iter().any(|path| rule.matches(path)));
+        let allowed = |rule: &Pattern| paths.iter().all(|path| rule.matches(path));
+        let absent = || !paths.is_empty() && web.is_vault() && self.vault.allows(allowed) == Some(false);
+        denied.or_else(|| absent().then_some(SECRETS))
+    }
+
     /// What refuses a request whose path can be read in different ways: it may be any.
-    fn unclear(&self, host: &str, port: Option<u16>) -> Option<&str> {
+    fn unclear(&self, host: &str, port: Option<u16>, path: &str) -> Option<&str> {
+        // Many a registry has such paths; not all of them are denied for a Vault that may be anywhere.
+        if web::is_vault(host, port) || web::is_below_v1(path) {
+            let refused = self.vault.denying(|_| true);
+            if refused.is_some() {
+                return refused;
+            }
+        }
+        if web::is_vault(host, port) && self.vault.allow.is_some() {
+            return Some(SECRETS);
+        }
         let starts = starts(host, port);
         let denied = |rule: &Pattern| starts.iter().any(|start| rule.may_match_below(start));
         let covered = |rule: &Pattern| starts.iter().all(|start| rule.covers_below(start));
@@ -163,7 +194,12 @@ fn starts(host: &str, port: Option<u16>) -> Vec<String> {
 impl Grants {
     /// What is said of requests.
     pub fn web(&self) -> WebGrants {
-        WebGrants { apis: WebLists::of(&self.apis), storage: WebLists::of(&self.storage) }
+        let (all, vault) = (|_: &Pattern| true, |rule: &Pattern| rule.first().starts_with("vault:"));
+        WebGrants {
+            apis: WebLists::of(&self.apis, all),
+            storage: WebLists::of(&self.storage, all),
+            vault: WebLists::of(&self.secrets, vault),
+        }
     }
 
     /// The variables that must not be used.
@@ -234,6 +270,34 @@ mod tests {
         let refused = web.refusal(("https", "bucket.s3.amazonaws.com", None), "/other");
         assert_eq!(refused, Some("/grants/storage/allow"));
         assert_eq!(web.refusal(("https", "x.example", None), "/"), Some("/grants/apis/allow"));
+    }
+
+    #[test]
+    fn paths_of_vault_are_judged_as_in_a_line() {
+        let web = kept(&grants(
+            r#"{"secrets":{"allow":["env:X","vault:secret/data/open/*"],"deny":["vault:secret/data/prod/*"]}}"#,
+        ));
+        let ask = |host, port, path| web.refusal(("http", host, port), path);
+        let (deny, allow) = (Some("/grants/secrets/deny/0"), Some("/grants/secrets/allow"));
+        for (host, port, path, refused) in [
+            ("vault.corp", None, "/v1/secret/data/open/x?version=2", None),
+            ("vault.corp", None, "/v1/secret/data/prod/x", deny),
+            ("10.0.0.1", Some(8200), "/v1/secret/data/prod/x", deny),
+            // A Vault that nothing shows to be one, and other spellings.
+            ("keys.corp", None, "/v1/secret/data/prod/x", deny),
+            ("keys.corp", None, "/v1/secret/data/%70rod/x", deny),
+            ("keys.corp", None, "/v1/secret/data/x/../prod/x", deny),
+            ("keys.corp", None, "/v1//secret/data/prod/x", deny),
+            ("keys.corp", None, "//%761/secret%2fdata/prod/x", deny),
+            ("vault.corp", None, "/v1/other/x", allow),
+            ("vault.corp", None, "/ui/", None),
+            ("api.corp", None, "/v1/messages", None),
+            ("registry.corp", None, "/@types%2fnode", None),
+        ] {
+            assert_eq!(ask(host, port, path), refused, "{host} {port:?} {path}");
+        }
+        let none = kept(&grants(r#"{"apis":{"deny":["https://evil.example"]}}"#));
+        assert_eq!(none.refusal(("http", "vault.corp", None), "/v1/secret/data/prod/x"), None);
     }
 
     #[test]

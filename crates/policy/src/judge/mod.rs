@@ -283,7 +283,8 @@ impl<'a> Judge<'a> {
                 let message =
                     format!("the shell that runs here is zsh, which reads {} differently from bash", open.what);
                 let instead = "`writ init`, which has the client run bash, or plainer words".to_owned();
-                self.say(Verdict::Ask, OTHER_SHELL_RULE, matched, message, instead);
+                let held = ruled.is_none() && !self.reads_lines();
+                self.doubt(held, OTHER_SHELL_RULE, matched, message, instead);
             } else if open.kind == LIMIT && ruled.is_none() {
                 if let Some(rule) = self.in_doubt() {
                     let message = format!("too large to be followed to its end: {}", open.what);
@@ -303,6 +304,19 @@ impl<'a> Judge<'a> {
     /// The rules about files or hosts that what runs unknown may break (R70).
     fn may_break(&self, kind: &str) -> Option<&'static str> {
         if matches!(kind, "code" | "script" | "program" | "environment") { self.in_doubt() } else { None }
+    }
+
+    /// Whether anything hangs on what a line says that the kernel does not hold, beside refusals of programs. The record and what else
+    /// protects it is held where files are.
+    fn reads_lines(&self) -> bool {
+        let policy = self.policy;
+        let mut allowed = policy.tools.allow.iter().flatten();
+        !self.facts.held.files
+            || self.in_doubt().is_some()
+            || allowed.any(|rule| rule.subject.is_some() && rule.is_about("Bash", Reading::Wide))
+            || policy.consequences().any()
+            || policy.tokens.is_some()
+            || policy.flow.any()
     }
 
     /// The first rules about files, hosts or what is granted that the kernel does not hold.

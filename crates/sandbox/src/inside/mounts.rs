@@ -258,6 +258,10 @@ fn overlay(tree: BorrowedFd<'_>, layer: &Layer, slots: &[Option<OwnedFd>]) -> Re
         fsconfig_set_string(&context, key, name_of(&place, &mut text)?)?;
     }
     fsconfig_set_flag(&context, c"userxattr")?;
+    if !layer.lasting {
+        // Else its end is the end of a `syncfs` of all that anybody has written to the same disk.
+        fsconfig_set_flag(&context, c"volatile")?;
+    }
     fsconfig_create(&context)?;
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)

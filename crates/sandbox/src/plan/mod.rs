@@ -105,6 +105,8 @@ pub struct Layer {
     pub changes: CString,
     /// There, what the kernel works in.
     pub work: CString,
+    /// Whether what was changed is to outlast a power cut.
+    pub lasting: bool,
 }
 
 /// What something is shown on, in a folder of the host that is the command's.

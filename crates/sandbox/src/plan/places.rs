@@ -25,7 +25,7 @@ pub enum Entry {
     /// A folder of the sandbox's own, by its name in the tree.
     Own { name: String, writable: bool },
     /// A folder of the host whose changes go to a layer.
-    Layered { layer: PathBuf },
+    Layered { layer: PathBuf, lasting: bool },
     /// A folder of the host for what the command writes, which is no part of what the host has there.
     Temporary { source: PathBuf },
     /// A file of the sandbox's own, by its name in the tree.
@@ -126,7 +126,8 @@ impl Places {
             present(layered.path.as_path(), &resolved)?;
             present(layered.layer.as_path(), &layer)?;
             self.links.extend(resolved.links);
-            self.entries.entry(resolved.path).or_insert(Entry::Layered { layer: layer.path });
+            let entry = Entry::Layered { layer: layer.path, lasting: layered.lasting };
+            self.entries.entry(resolved.path).or_insert(entry);
         }
         // Parents first, so that what a parent grants is not granted again.
         let readable: BTreeSet<&Path> = confinement.readable.iter().map(HostPath::as_path).collect();

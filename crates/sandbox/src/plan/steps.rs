@@ -120,7 +120,7 @@ impl Steps {
                 self.writable.push((path.to_owned(), true));
                 self.lend(source)?
             }
-            Entry::Layered { layer } => self.layer(path, layer)?,
+            Entry::Layered { layer, lasting } => self.layer(path, layer, *lasting)?,
             Entry::Written { name, text: bytes } => {
                 self.make(Path::new(name), MadeKind::Text(bytes.clone()))?;
                 What::Own { path: text(name.as_ref())?, writable: false }
@@ -155,7 +155,7 @@ impl Steps {
     }
 
     /// An overlay of a folder and its layer, both of which are first attached in the tree of its own.
-    fn layer(&mut self, path: &Path, layer: &Path) -> Result<What, PlanError> {
+    fn layer(&mut self, path: &Path, layer: &Path, lasting: bool) -> Result<What, PlanError> {
         self.writable.push((path.to_owned(), true));
         let number = self.plan.layers.len();
         let [below, above] = ["lower", "layer"].map(|name| format!("{name}{number}"));
@@ -171,6 +171,7 @@ impl Steps {
             at: [text(below.as_ref())?, text(above.as_ref())?],
             changes: at(CHANGES)?,
             work: at(&work())?,
+            lasting,
         });
         Ok(What::Layer(number))
     }

@@ -108,7 +108,7 @@ impl Ground {
             (limits.cpu_time, limits.process_memory) = (None, None);
             confinement.temporary = 16 << 20;
             if features.overlay {
-                confinement.layered.push(Layered { path: at("layered"), layer: at("layer") });
+                confinement.layered.push(Layered { path: at("layered"), layer: at("layer"), lasting: false });
             }
         }
         confinement

@@ -52,6 +52,11 @@ impl Group {
         })
     }
 
+    /// Whether nothing is to be put in.
+    pub const fn is_none(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Puts a process in, with all it will start.
     pub fn join(&self, pid: Pid) -> io::Result<()> {
         self.0.iter().try_for_each(|folder| fs::write(folder.join("cgroup.procs"), pid.as_raw_nonzero().to_string()))

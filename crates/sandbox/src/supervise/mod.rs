@@ -40,7 +40,7 @@ use crate::confinement::{Confinement, Network, Shown};
 use crate::features::Features;
 use crate::inside::{self, Join, Orders};
 use crate::message::{self, Failure, Message};
-use crate::sys::process::{Child, Forked, clone};
+use crate::sys::process::{Child, Forked, clone, close_here, run_within};
 use crate::sys::signal::{Ignored, Mask};
 use alone::Closed;
 pub use alone::{COPY, become_reader, begin_closed, close_to_others, detach, is_open_to_others};
@@ -159,6 +159,19 @@ pub struct Outcome {
     pub noted: Option<Noted>,
     /// Where calls of what is left running in shared namespaces wait for an answer: for [`Lease::end`].
     pub watched: Option<OwnedFd>,
+    /// Where processes are shared, the end of the run's first process and its mounts, which nobody needs to wait for before this is dropped.
+    pub ending: Option<Ending>,
+}
+
+/// A first process whose command has ended. Dropped, it is gone.
+pub struct Ending {
+    _sandbox: Sandbox,
+}
+
+impl std::fmt::Debug for Ending {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Ending")
+    }
 }
 
 /// A limit on memory, after the run.
@@ -239,7 +252,7 @@ pub fn carry_out<T>(
     let signals = forwarded.descriptor().map_err(outside("receive signals"))?;
     let group = Group::new(&confinement.limits)?;
     let started = Instant::now();
-    let (ours, between) = start(&prepared, &mut orders)?;
+    let (ours, between) = start(&prepared, &mut orders, group.is_none())?;
     group.join(between.pid()).map_err(|error| RunError::Outside("enter the control group", error))?;
     let plan = &orders.plan;
     let explain = |failure| prepare::explain(failure, plan, &program);
@@ -260,9 +273,15 @@ pub fn carry_out<T>(
     let watch = listener.map(|listener| Watch::begin(listener, seeing)).transpose();
     let watch = watch.map_err(|error| RunError::Outside("start a thread", error))?;
     let deadline = confinement.limits.wall_time.map(|limit| started + Duration::from_millis(limit));
-    let run = watch::Run { socket: &ours, signals: &signals, sandbox: &sandbox, command: handle, deadline };
+    let alone = orders.join.as_ref().is_some_and(Join::shares_processes);
+    let run = watch::Run { socket: &ours, signals: &signals, sandbox: &sandbox, command: handle, deadline, alone };
     let ended = run.until_end(confinement.session);
-    drop(sandbox);
+    let ending = if alone && matches!(ended, Ok(Ok(End::Exited(_) | End::Signaled(_)))) {
+        Some(Ending { _sandbox: sandbox })
+    } else {
+        drop(sandbox);
+        None
+    };
     let (Seen { refused, noted }, watched) = match watch {
         // What is left running in shared namespaces goes on to be answered.
         Some(watch) if orders.join.is_some() => watch.hand_over(),
@@ -276,14 +295,14 @@ pub fn carry_out<T>(
     if orders.join.is_some() {
         names.hand_over();
     }
-    if !orders.join.as_ref().is_some_and(Join::shares_processes) {
+    if !alone {
         // What is left running in shared namespaces may still have it.
         confinement.layered.iter().for_each(|layered| temporary::end_work(layered.layer.as_path()));
     }
     drop(names);
     drop(restore);
     match ended {
-        Ok(Ok(end)) => Ok(Outcome { end, took: started.elapsed(), memory, refused, noted, watched }),
+        Ok(Ok(end)) => Ok(Outcome { end, took: started.elapsed(), memory, refused, noted, watched, ending }),
         Ok(Err(failure)) => Err(explain(failure)),
         Err(error) => Err(RunError::Outside("watch the command", error.into())),
     }
@@ -298,10 +317,22 @@ fn note_mounts(confinement: &Confinement, mounts: &OwnedFd) -> Result<(), RunErr
 /// How many milliseconds what failed is waited for.
 const PATIENCE: u32 = 500;
 
-/// The first process of a run, or the one that leads to it, and the socket on which it is talked with.
-fn start(prepared: &Prepared, orders: &mut Orders) -> Result<(OwnedFd, Sandbox), RunError> {
+/// The first process of a run, or the one that leads to it, and the socket on which it is talked with. `at_once` says that nothing is to be
+/// done with the latter before it starts the first.
+fn start(prepared: &Prepared, orders: &mut Orders, at_once: bool) -> Result<(OwnedFd, Sandbox), RunError> {
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
         .map_err(outside("make a socket"))?;
+    if orders.join.is_some() {
+        // There is nothing to map: the namespaces are there.
+        message::send(&ours, Message::Mapped, &[]).map_err(outside("begin"))?;
+        if at_once {
+            let between = run_within(|| -> i32 {
+                close_here(ours.as_fd());
+                inside::join(orders, &theirs)
+            });
+            return Ok((ours, Sandbox::new(between.map_err(outside("start a process"))?)));
+        }
+    }
     let sandbox = match clone(prepared.namespaces).map_err(outside("start a process in namespaces of its own"))? {
         Forked::Child => {
             drop(ours);
@@ -328,8 +359,8 @@ fn stand(
     if orders.namespaces && orders.join.is_none() {
         identity::map(between.pid(), &prepared.identity)?;
     }
-    message::send(socket, Message::Mapped, &[]).map_err(outside("begin"))?;
     if orders.join.is_none() {
+        message::send(socket, Message::Mapped, &[]).map_err(outside("begin"))?;
         let network = if orders.namespaces { &confinement.network } else { &Network::Open };
         return Ok((between, await_ready(socket, network, explain)?));
     }

@@ -145,6 +145,7 @@ fn folders(confinement: &Confinement, features: &Features, identity: &Who) -> Re
     }
     for layered in &confinement.layered {
         temporary::sweep_works(layered.layer.as_path());
+        temporary::put_work_aside(layered.layer.as_path());
         temporary::make(layered.layer.as_path(), identity, &[CHANGES, &work()])?;
     }
     Ok(())

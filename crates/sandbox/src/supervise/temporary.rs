@@ -114,10 +114,28 @@ pub fn end_work(layer: &Path) {
     remove_work(&layer.join(work()));
 }
 
+/// The folders that it makes there and leaves without any right, the last two for layers that no power cut outlasts.
+const CLOSED: [&str; 3] = ["work", "work/incompat", "work/incompat/volatile"];
+
 fn remove_work(work: &Path) {
-    // The kernel leaves it without any right.
-    drop(fs::set_permissions(work.join("work"), fs::Permissions::from_mode(0o700)));
+    for folder in CLOSED {
+        drop(fs::set_permissions(work.join(folder), fs::Permissions::from_mode(0o700)));
+    }
     drop(fs::remove_dir_all(work));
+}
+
+/// Puts aside what the kernel worked in for an earlier process of the same number, which may have left others running: it takes none that
+/// was used before.
+pub fn put_work_aside(layer: &Path) {
+    let (layer, work) = (top(layer), work());
+    let Ok(layer) = layer else { return };
+    for number in 0..u32::MAX {
+        match renameat_with(&layer, &*work, &layer, format!("{work}.{number}"), RenameFlags::NOREPLACE) {
+            Err(Errno::EXIST) => {}
+            // There is none, mostly. What is there all the same fails where it is used.
+            Ok(()) | Err(_) => return,
+        }
+    }
 }
 
 /// Makes what something is shown on, parents first.

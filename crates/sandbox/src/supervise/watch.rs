@@ -50,6 +50,8 @@ pub struct Run<'a> {
     pub sandbox: &'a Sandbox,
     pub command: OwnedFd,
     pub deadline: Option<Instant>,
+    /// Whether the command's end is all that is waited for: what it has left, and its mounts, are another's.
+    pub alone: bool,
 }
 
 impl Run<'_> {
@@ -93,6 +95,9 @@ impl Run<'_> {
                         | Message::Joined(_) => {}
                     }
                 }
+            }
+            if let Some(end) = end.filter(|_| self.alone) {
+                return Ok(Ok(end));
             }
             if gone {
                 return Ok(Ok(end.unwrap_or(End::Killed)));
