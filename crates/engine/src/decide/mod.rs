@@ -10,6 +10,7 @@ pub mod outcome;
 mod own_server;
 pub mod passphrase;
 mod probe;
+pub mod rates;
 mod reply;
 mod starts;
 pub mod surveyed;
