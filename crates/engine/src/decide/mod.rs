@@ -12,6 +12,7 @@ pub mod passphrase;
 mod probe;
 pub mod rates;
 mod reply;
+pub mod requests;
 mod starts;
 pub mod surveyed;
 
