@@ -177,6 +177,8 @@ pub enum Command {
                       project's own .mcp.json starts it. Values of secrets are never read."
     )]
     Lock(LockArgs),
+    /// Say which profiles of the Agentfile specification hold, by the built-in cases.
+    Conformance(FormatArgs),
     /// Run the steps that a policy wants attested.
     #[command(subcommand)]
     Step(StepCommand),
