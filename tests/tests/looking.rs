@@ -199,8 +199,7 @@ fn a_session_opens_in_a_terminal() {
     end(&place);
     let (done, drawn) = in_a_terminal(&place, "session open", &["g", "n", "\t", "1", "/git\r", "q"]);
     assert!(done, "{drawn}");
-    for part in
-        ["session workplace", "timeline", "denied", "asked", "to allow it", "/files/deny/0", "filter:", "  /▏"]
+    for part in ["session workplace", "timeline", "denied", "asked", "to allow it", "/files/deny/0", "filter:", "  /▏"]
     {
         assert!(drawn.contains(part), "no {part} in {drawn:?}");
     }

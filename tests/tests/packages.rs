@@ -1,60 +1,18 @@
 //! Packages through a real registry, and read by programs that are not Writ's: `docker-registry`, `skopeo`, `oras`, Python's `cryptography`.
 
+#[path = "workplace/registry.rs"]
+mod registry;
 #[expect(dead_code, reason = "each test binary uses a part of it")]
 mod workplace;
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+use registry::Registry;
 use serde_json::Value;
 use workplace::Workplace;
-
-/// A registry of its own for one test; it ends with it.
-struct Registry {
-    process: Child,
-    host: String,
-    folder: PathBuf,
-}
-
-impl Registry {
-    fn start(place: &Workplace) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let host = format!("127.0.0.1:{port}");
-        let folder = place.folder.join("registry");
-        let config = place.folder.join("registry.yml");
-        let text = format!(
-            "version: 0.1\nlog:\n  level: error\nstorage:\n  filesystem:\n    rootdirectory: {}\nhttp:\n  addr: {host}\n",
-            folder.display()
-        );
-        fs::write(&config, text).unwrap();
-        let mut command = Command::new("docker-registry");
-        command.args(["serve", config.to_str().unwrap()]).stdout(Stdio::null()).stderr(Stdio::null());
-        let process = command.process_group(0).spawn().expect("this test needs docker-registry");
-        let until = Instant::now() + Duration::from_secs(30);
-        while TcpStream::connect(&host).is_err() {
-            assert!(Instant::now() < until, "the registry does not answer");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        Self { process, host, folder }
-    }
-
-    /// Its files of blobs.
-    fn blob(&self, hex: &str) -> PathBuf {
-        let shard: String = hex.chars().take(2).collect();
-        self.folder.join("docker/registry/v2/blobs/sha256").join(shard).join(hex).join("data")
-    }
-}
-
-impl Drop for Registry {
-    fn drop(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
-    }
-}
 
 const AGENTFILE: &str = "# syntax=agentrc.agentfile/v0.1\nAGENT reviewer\nCMD python -m agent.main\nTOOL utcp:file_read\n\
     SKILL ./skills/review\nURL https://api.github.com\nCRED github_token env:GITHUB_TOKEN host:api.github.com\nMOUNT /workspace ro\n\

@@ -15,9 +15,11 @@ mod lint;
 pub mod lock;
 mod names;
 mod parse;
+pub mod placed;
 pub mod reference;
 pub mod risk;
 mod session;
+mod unmet;
 
 pub use agent::{Agent, Entry};
 pub use diagnostic::{Diagnostic, Place, Severity};
@@ -28,3 +30,4 @@ pub use lock::Lock;
 pub use names::{Resolved, resolve, tool_name};
 pub use parse::{Options, SYNTAX, parse, parse_with};
 pub use session::{client_tools, extending, is_agentfile, policy};
+pub use unmet::{Machine, Unmet, unmet};

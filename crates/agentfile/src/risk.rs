@@ -155,7 +155,11 @@ impl Report {
             Directive::RateLimit { .. } | Directive::Limit { .. } | Directive::Timeout(_) | Directive::Audit(_) => {
                 self.ceilings.push(item)
             }
-            Directive::Optimizer(_) | Directive::Extension { .. } => self.unsupported.push(item),
+            Directive::Optimizer(_)
+            | Directive::Memory { .. }
+            | Directive::Healthcheck { .. }
+            | Directive::Trace(Some(_))
+            | Directive::Extension { .. } => self.unsupported.push(item),
             other => {
                 let name = item.text.split(' ').next().unwrap_or_default();
                 if known(name).is_some_and(|known| known.class == Class::Placement)

@@ -60,8 +60,16 @@ fn the_line_that_forbids_is_named() {
 #[test]
 fn what_hooks_do_not_enforce_is_listed() {
     let policy = policy(TEXT.as_bytes(), "Agentfile", "/repo").unwrap();
-    assert_eq!(policy.not_enforced(), ["/Agentfile/14 (RATELIMIT)"]);
-    assert_eq!(policy.limits().len(), 1);
+    assert_eq!(policy.not_enforced(), [] as [&str; 0]);
+    assert_eq!((policy.limits().len(), policy.rates().len()), (1, 1));
+    let text = format!("{TEXT}CRED t env:T host:api.example\nHEALTHCHECK CMD true\n");
+    let policy = writ_agentfile::policy(text.as_bytes(), "Agentfile", "/repo").unwrap();
+    assert_eq!(policy.not_enforced(), ["/Agentfile/20 (CRED)", "/Agentfile/21 (HEALTHCHECK)"]);
+    // A run holds its secrets, or does not begin.
+    let placed = writ_agentfile::placed::Placed { agentfile: text, run: true, ..Default::default() };
+    let policy = writ_agentfile::policy(&placed.to_bytes(), "Agentfile", "/repo").unwrap();
+    assert_eq!(policy.not_enforced(), [] as [&str; 0]);
+    assert_eq!((policy.sandbox().secrets.bind.len(), policy.confine().is_some()), (1, true));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The shared cases of `vectors/agentfile.jsonl`: each is accepted, accepted with a warning, or refused, for the reason it names.
+//! The cases of `conformance/core.jsonl`: each is accepted, accepted with a warning, or refused, for the reason it names.
 
 use std::collections::BTreeSet;
 
@@ -10,42 +10,58 @@ use writ_core::json;
 #[serde(deny_unknown_fields)]
 struct Case {
     id: String,
-    text: String,
+    profile: String,
+    section: String,
+    input: Input,
+    expected: Expected,
+    #[serde(default)]
+    #[expect(dead_code, reason = "for people")]
+    note: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    agentfile: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expected {
     /// `ok`, `warn` or `error`.
-    expect: String,
+    result: String,
     /// The codes that have to be among the findings.
     #[serde(default)]
     codes: Vec<String>,
     /// The line of the first of them.
     #[serde(default)]
     line: Option<usize>,
-    #[serde(default)]
-    #[expect(dead_code, reason = "for people")]
-    note: String,
 }
 
 #[test]
 fn every_case_is_judged_as_it_says() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/agentfile.jsonl");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/core.jsonl");
     let text = std::fs::read_to_string(path).unwrap();
     let mut wrong = Vec::new();
     let mut kinds = BTreeSet::new();
     for line in text.lines() {
         let case: Case = json::from_slice(line.as_bytes()).unwrap();
-        let linted = lint(case.text.as_bytes(), "Agentfile", &Options::default());
+        let linted = lint(case.input.agentfile.as_bytes(), "Agentfile", &Options::default());
         let found = match linted.counts() {
             (0, 0) => "ok",
             (0, _) => "warn",
             _ => "error",
         };
+        assert!(case.profile == "core" && case.section.starts_with('§'), "{}", case.id);
+        let expected = &case.expected;
         let codes: Vec<&str> = linted.found.iter().map(|found| found.code).collect();
-        let named = case.codes.iter().all(|code| codes.contains(&code.as_str()));
-        let first = linted.found.iter().find(|found| case.codes.iter().any(|code| code == found.code));
-        let placed = case.line.is_none_or(|line| first.is_some_and(|found| found.place.line == line));
-        if found != case.expect || !named || !placed {
+        let named = expected.codes.iter().all(|code| codes.contains(&code.as_str()));
+        let first = linted.found.iter().find(|found| expected.codes.iter().any(|code| code == found.code));
+        let placed = expected.line.is_none_or(|line| first.is_some_and(|found| found.place.line == line));
+        if found != expected.result || !named || !placed {
             wrong.push(format!(
                 "{}: {found} {:?}, expected {} {:?} line {:?}",
-                case.id, linted.found, case.expect, case.codes, case.line
+                case.id, linted.found, expected.result, expected.codes, expected.line
             ));
         }
         assert!(kinds.insert(case.id.clone()), "{} twice", case.id);

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use writ_agentfile::Agent;
 use writ_agentfile::directive::Directive;
+use writ_agentfile::placed::Private;
 use writ_core::json::{self, FormatError};
 
 /// The version of a run manifest.
@@ -19,8 +20,11 @@ pub struct RunManifest {
     pub version: String,
     /// The agent that it is for.
     pub agent: String,
-    /// Placement directives, each as it stands in an Agentfile.
+    /// Placement directives, each as it stands in an Agentfile. Relative sources of `BIND` hang off the manifest's folder.
     pub placement: Vec<String>,
+    /// Private addresses that hosts may have where it runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub private: Vec<Private>,
 }
 
 impl RunManifest {
@@ -62,6 +66,7 @@ pub fn split(agent: &Agent) -> (String, Option<RunManifest>) {
         version: VERSION.to_owned(),
         agent: agent.name_or_default().to_owned(),
         placement,
+        private: Vec::new(),
     });
     (kept, manifest)
 }

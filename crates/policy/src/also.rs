@@ -16,6 +16,41 @@ pub trait Also: Debug + Send + Sync {
     fn objections(&self, asked: &Asked<'_>) -> Vec<Reason>;
     /// What of them nothing acts on.
     fn not_enforced(&self) -> Vec<String>;
+    /// Where a sandbox shows folders under other names.
+    fn mounted(&self) -> Vec<Mounted>;
+    /// How often tools may be called.
+    fn rates(&self) -> Vec<Rate>;
+}
+
+/// How often a tool may be called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// What its rules call the tool.
+    pub name: String,
+    /// The tools of clients that it is.
+    pub tools: Vec<String>,
+    /// How often,
+    pub count: u64,
+    /// in so many seconds.
+    pub seconds: u64,
+}
+
+impl Rate {
+    /// Whether a call of a tool with these names counts.
+    pub fn counts(&self, names: [&str; 2]) -> bool {
+        self.tools.iter().any(|tool| names.contains(&tool.as_str()))
+    }
+}
+
+/// A folder or file of this machine, and what it is called in a sandbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mounted {
+    /// What it is called, absolute.
+    pub at: String,
+    /// Where it lies.
+    pub host: String,
+    /// Whether what is written there goes to a copy.
+    pub copied: bool,
 }
 
 /// What a call would do, for other rules.
@@ -33,6 +68,8 @@ pub struct Asked<'a> {
     pub hosts: Vec<Option<&'a str>>,
     /// Whether parts of it are not known before it runs.
     pub unresolved: bool,
+    /// What rules call the tools that were called as often as they may be.
+    pub exceeded: &'a [String],
 }
 
 impl<'a> Asked<'a> {
@@ -62,6 +99,7 @@ impl<'a> Asked<'a> {
                 })
                 .collect(),
             unresolved: !facts.unresolved.is_empty(),
+            exceeded: &facts.exceeded,
         }
     }
 }

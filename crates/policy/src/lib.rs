@@ -5,6 +5,7 @@
 //! [`Facts`] — so that the second can be done again, years later, from the record. Page: `spec/policy.md`.
 
 mod also;
+mod beside;
 mod command;
 mod domains;
 mod enforce;
@@ -37,7 +38,7 @@ mod url;
 mod web;
 mod world;
 
-pub use also::{Also, Asked};
+pub use also::{Also, Asked, Mounted, Rate};
 pub use domains::Domains;
 pub use enforce::{Confine, Enforce, Enforced, Grant, enforce};
 pub use error::{PolicyError, Problem, did_you_mean};

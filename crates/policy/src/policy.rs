@@ -276,8 +276,18 @@ impl Policy {
     /// Whether the files that it names are there, and are what they have to be; `text` is the document it was parsed from,
     /// `read` gives a file's bytes.
     pub fn check_files(&self, text: &[u8], read: impl Fn(&str) -> Option<Vec<u8>>) -> Result<(), PolicyError> {
-        let found =
-            semantics::check_files(&self.document, text, read, |bytes| Self::parse(bytes, &self.files.root).map(drop));
+        self.check_files_by(text, read, Self::parse)
+    }
+
+    /// The same, where `parse` reads a policy of any language, with the folder that it hangs off.
+    pub fn check_files_by(
+        &self,
+        text: &[u8],
+        read: impl Fn(&str) -> Option<Vec<u8>>,
+        parse: impl Fn(&[u8], &str) -> Result<Self, PolicyError>,
+    ) -> Result<(), PolicyError> {
+        let parse = |bytes: &[u8]| parse(bytes, &self.files.root).map(drop);
+        let found = semantics::check_files(&self.document, text, read, parse);
         if found.is_empty() { Ok(()) } else { Err(PolicyError::from_found(&String::from_utf8_lossy(text), found)) }
     }
 

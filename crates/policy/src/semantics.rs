@@ -193,7 +193,7 @@ fn references(document: &Value, base: &str, out: &mut Vec<Found>) {
     }
     if let Some(text) = document.get("extends").and_then(Value::as_str)
         && let Some((scheme, place)) = text.split_once("://")
-        && (!["https", "oci"].contains(&scheme) || place.is_empty())
+        && (!["https", "oci", "agentrc"].contains(&scheme) || place.is_empty())
     {
         let help = "a path, an `https://` address, or an OCI reference (R24)";
         let message = format!("a policy is not taken from `{text}`");

@@ -33,6 +33,9 @@ pub struct Confinement {
     pub read_only: Vec<HostPath>,
     /// Files shown under another path: certificates, name resolution, a client's own copies.
     pub binds: Vec<Bind>,
+    /// Names that lead to what is granted. Only where reading is closed there is room for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<Link>,
     /// Device nodes besides `null`, `zero`, `full`, `random`, `urandom`, `tty` and terminals of its own.
     pub devices: Vec<HostPath>,
     /// Bytes that its own `/tmp` and `/dev/shm` hold together; `/dev/shm` alone where `/tmp` is a folder.
@@ -73,6 +76,7 @@ impl Confinement {
             masked: Vec::new(),
             read_only: Vec::new(),
             binds: Vec::new(),
+            links: Vec::new(),
             devices: Vec::new(),
             temporary: 512 << 20,
             temporary_folder: None,
@@ -129,6 +133,16 @@ pub struct Bind {
     /// Whether it can be written.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub writable: bool,
+}
+
+/// A name of the sandbox's own that leads elsewhere in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Link {
+    /// The name. Nothing granted is there, above it, or below it.
+    pub name: HostPath,
+    /// Where it leads.
+    pub target: HostPath,
 }
 
 /// A text that the sandbox shows as a file, which lies on no disk.

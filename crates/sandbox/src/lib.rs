@@ -21,7 +21,7 @@ mod sys;
 
 pub use attack::{BEYOND_A_KERNEL, Suite, attack, list as attacks};
 pub use confinement::{
-    Bind, Confinement, Environment, Identity, Layered, Limits, Network, Pass, Ports, Reading, Session, Shown,
+    Bind, Confinement, Environment, Identity, Layered, Limits, Link, Network, Pass, Ports, Reading, Session, Shown,
     Survivors, UnixSockets,
 };
 pub use features::{Cgroups, Controllers, Features, Layer, Level};

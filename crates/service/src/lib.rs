@@ -12,7 +12,9 @@ pub mod notary;
 mod policies;
 pub mod prove;
 pub mod registry;
+mod vault;
 pub mod workload;
 
 pub use network::Network;
 pub use policies::Policies;
+pub use vault::Vault;

@@ -49,7 +49,7 @@ server.serve_forever()
 pub struct Host {
     child: Child,
     pub port: u16,
-    folder: PathBuf,
+    pub folder: PathBuf,
 }
 
 impl Drop for Host {

@@ -10,6 +10,10 @@ use serde::{Deserialize, Serialize};
 use writ_core::Digest;
 use writ_core::json::{self, FormatError, Value};
 
+use crate::agent::Agent;
+use crate::directive::Base;
+use crate::reference::OciRef;
+
 pub use resolve::{Found, Shown, Sources, is_left_out, resolve};
 
 /// The version of the format.
@@ -61,6 +65,20 @@ pub struct BaseImage {
     pub digest: String,
     /// Whether it is an agent's package, whose ceiling holds.
     pub package: bool,
+}
+
+impl BaseImage {
+    /// Whether it is what a reference names.
+    pub fn is_named(&self, reference: &OciRef) -> bool {
+        let digest = reference.digest.as_ref().is_none_or(|digest| *digest == self.digest);
+        let registry = reference.registry.as_deref().unwrap_or("docker.io");
+        digest && self.name == reference.repository && self.registry == registry && self.tag == reference.tag
+    }
+
+    /// Whether it is what an agent's `FROM` names.
+    pub fn is_of(&self, agent: &Agent) -> bool {
+        matches!(agent.base(), Some(Base::Reference(reference)) if self.is_named(reference))
+    }
 }
 
 /// A tool.

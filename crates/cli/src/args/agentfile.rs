@@ -101,6 +101,12 @@ pub struct AgentDecideArgs {
     /// An Agentfile that it is built on, the nearest first: every one has to allow. May be given more than once.
     #[arg(long, value_name = "FILE")]
     pub base: Vec<PathBuf>,
+    /// Record it nowhere: for trials. Else each decision is on record in a session of its own.
+    #[arg(long)]
+    pub no_record: bool,
+    /// Record it in this session; it begins where there is none.
+    #[arg(long, value_name = "ID", conflicts_with = "no_record")]
+    pub session: Option<String>,
     /// The action: `tool.invoke`. Without it, requests are read from stdin, one JSON object a line.
     #[arg(long, requires = "resource")]
     pub action: Option<String>,

@@ -154,7 +154,7 @@ pub enum Command {
     #[command(
         after_help = "Examples:\n  writ run -- claude                        the whole client: terminal, hooks and record as ever\n  writ run -- claude -p 'fix the \
         tests'\n  writ run --policy strict.aflock -- make test\n  writ run --copy -- claude                 leave the folder as it is: see `writ sandbox diff`\n  writ run --learn -- make test             and print the \
-        tightest policy for what it did\n  writ run --learn -o learnt.aflock -- make test\n\nExit codes: the command's own; 125 Writ could not run it, 126 the policy does not let it run, 127 there is no \
+        tightest policy for what it did\n  writ run --learn -o learnt.aflock -- make test\n  writ run Agentfile                        the agent's CMD, held to what its Agentfile says\n  writ run ghcr.io/org/reviewer:1.2 --manifest run.json -- further words\n\nExit codes: the command's own; 125 Writ could not run it, 126 the policy does not let it run, 127 there is no \
         such program."
     )]
     Run(RunArgs),
@@ -177,6 +177,8 @@ pub enum Command {
                       project's own .mcp.json starts it. Values of secrets are never read."
     )]
     Lock(LockArgs),
+    /// Say which profiles of the Agentfile specification hold, by the built-in cases.
+    Conformance(FormatArgs),
     /// Run the steps that a policy wants attested.
     #[command(subcommand)]
     Step(StepCommand),
@@ -570,8 +572,19 @@ pub struct RunArgs {
     /// Leave the policy's folder as it is: what is written there goes to a layer, for `writ sandbox diff` and `apply`.
     #[arg(long)]
     pub copy: bool,
-    /// The command and its arguments.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
+    /// Of an agent: where it runs, in the place of what its Agentfile says of that.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["policy", "learn"])]
+    pub manifest: Option<PathBuf>,
+    /// Of a package: the public key that it has to be signed with, PEM.
+    #[arg(long, value_name = "PEM", add = complete::keys())]
+    pub key: Option<PathBuf>,
+    /// Of a package: run it also where `writ verify` says *verified, except*.
+    #[arg(long)]
+    pub allow_absent: bool,
+    #[command(flatten)]
+    pub registry: RegistryArgs,
+    /// The command and its arguments; or an Agentfile or an agent's package (reference, layout or archive), and further words for its CMD.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND|AGENT")]
     pub words: Vec<OsString>,
 }
 

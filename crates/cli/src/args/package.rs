@@ -23,6 +23,18 @@ pub struct RegistryArgs {
     pub offline: bool,
 }
 
+impl RegistryArgs {
+    /// Asks none.
+    pub const fn offline() -> Self {
+        Self { plain_http: false, concurrency: 1, mirror: Vec::new(), offline: true }
+    }
+
+    /// Asks as nobody said otherwise.
+    pub const fn usual() -> Self {
+        Self { plain_http: false, concurrency: 4, mirror: Vec::new(), offline: false }
+    }
+}
+
 /// `writ build`
 #[derive(ClapArgs, Debug)]
 pub struct BuildArgs {

@@ -181,7 +181,8 @@ fn extend(root: &Path, cwd: &Path, file: &Path, observe: bool) -> Result<(), Fai
     let path = root.join(".aflock");
     fs::write(&path, text).map_err(|error| Failure::could_not(format!("{}: {error}", path.display())))?;
     output::line(format!("{} wrote {}, which extends {}", output::good("✓"), path.display(), inside.display()));
-    policy::open(&path, None).map(drop)
+    // One that cannot be used is not left behind: it would deny every call.
+    policy::open(&path, None).map(drop).inspect_err(|_why| drop(fs::remove_file(&path)))
 }
 
 /// The program as the settings name it: by name where `PATH` leads to this very file, else by its place.

@@ -8,10 +8,12 @@ use writ_agentfile::lock::{self, Found, Lock, Shown, Sources};
 use writ_agentfile::reference::OciRef;
 use writ_clients::CLIENTS;
 use writ_core::{Digest, regular_file};
+use writ_engine::verify::package::chain;
 use writ_service::{Policies, mcp::ask};
 
 use super::agentfile;
-use crate::args::LockArgs;
+use super::package::build::Pulled;
+use crate::args::{LockArgs, RegistryArgs};
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
@@ -59,6 +61,10 @@ pub fn run(args: &LockArgs) -> Result<(), Failure> {
         }
         _ => fresh,
     };
+    if !args.check && wanted.base_image.as_ref().is_some_and(|base| base.package) {
+        // Sessions and runs ask no registry for a ceiling.
+        chain(&wanted, &Pulled(&RegistryArgs::usual())).map_err(Failure::could_not)?;
+    }
     let shown = output::path(&path);
     let differences = match &known {
         Some(known) => lock::differences(known, &wanted),

@@ -9,6 +9,7 @@ mod attest;
 mod attestation;
 mod claim;
 mod claims;
+mod conformance;
 mod copies;
 mod decide;
 mod demo;
@@ -74,6 +75,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Sandbox(command) => sandbox::run(&command),
         Command::Agentfile(command) => agentfile::run(&command),
         Command::Lock(args) => lock::run(&args),
+        Command::Conformance(args) => conformance::run(&args),
         Command::Policy(command) => policy::run(command),
         Command::Keys(command) => keys::run(command),
         Command::Decide(args) => decide::run(&args),

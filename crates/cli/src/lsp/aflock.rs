@@ -36,7 +36,17 @@ impl Kind for Aflock {
         };
         let mut out = Vec::new();
         if document.path.is_some()
-            && let Err(error) = policy.check_files(document.text.as_bytes(), |file| read(&root.join(file)))
+            && let Err(error) = policy.check_files_by(
+                document.text.as_bytes(),
+                |file| read(&root.join(file)),
+                |bytes, root| {
+                    if writ_agentfile::is_agentfile(bytes) {
+                        writ_agentfile::policy(bytes, "Agentfile", root)
+                    } else {
+                        Policy::parse(bytes, root)
+                    }
+                },
+            )
         {
             out.extend(error.problems().iter().map(finding));
         }

@@ -18,8 +18,8 @@ use lsp_types::request::{Completion, Formatting, HoverRequest, Request as _};
 use lsp_types::{
     CompletionItem, CompletionItemKind, CompletionOptions, CompletionParams, CompletionResponse, CompletionTextEdit,
     Diagnostic, DiagnosticSeverity, DidChangeTextDocumentParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams,
-    DocumentFormattingParams, Documentation, Hover, HoverContents, HoverParams, HoverProviderCapability, MarkupContent, MarkupKind,
-    NumberOrString, OneOf, PublishDiagnosticsParams, ServerCapabilities, TextDocumentPositionParams,
+    DocumentFormattingParams, Documentation, Hover, HoverContents, HoverParams, HoverProviderCapability, MarkupContent,
+    MarkupKind, NumberOrString, OneOf, PublishDiagnosticsParams, ServerCapabilities, TextDocumentPositionParams,
     TextDocumentSyncCapability, TextDocumentSyncKind, TextEdit, Uri,
 };
 use serde::de::DeserializeOwned;
@@ -242,7 +242,8 @@ impl Server<'_> {
             let found = vec![diagnostic("", finding)];
             return self.publish(uri.clone(), found);
         }
-        let found = open.kind.check(&open.document()).into_iter().map(|finding| diagnostic(&open.text, finding)).collect();
+        let found =
+            open.kind.check(&open.document()).into_iter().map(|finding| diagnostic(&open.text, finding)).collect();
         self.publish(uri.clone(), found)
     }
 

@@ -17,7 +17,7 @@ use writ_store::regular_file;
 use super::layers::mount_points;
 
 /// What layers and copied files are called in the session's folder. Other layers go with the session, these stay.
-const COPY: &str = "copy-";
+pub const COPY: &str = "copy-";
 /// Largest single file that is copied.
 const MAX_FILE: u64 = 64 << 20;
 
@@ -62,11 +62,11 @@ pub struct Place {
     pub folder: bool,
 }
 
-/// Puts layers in the place of everything below `root` that can be written.
+/// Puts layers in the place of everything below `root` that can be written. They are called `layers` in the session's folder.
 pub fn into_layers(
     confinement: &mut Confinement,
     root: &Path,
-    session: &Path,
+    (session, layers): (&Path, &str),
     features: &Features,
 ) -> Result<(), LayersError> {
     if !features.overlay || !features.missing(Level::Namespaces).is_empty() {
@@ -96,7 +96,7 @@ pub fn into_layers(
     };
     let mounts = mount_points();
     for path in inside.iter().filter(|path| !in_layer(path)) {
-        give(confinement, path, &session.join(format!("{COPY}{}", short(path))), &mounts)?;
+        give(confinement, path, &session.join(format!("{layers}{}", short(path))), &mounts)?;
     }
     if inside.is_empty() { Err(LayersError::Nothing(root)) } else { Ok(()) }
 }

@@ -16,7 +16,7 @@ use writ_store::Store;
 use super::places::CACHES;
 
 /// What the folder of a layer is called in the session's folder.
-const LAYER: &str = "layer-";
+pub const LAYER: &str = "layer-";
 /// What is in the place of a home that is hidden.
 const HOME: &str = "home";
 /// The folder that is `/tmp` to a session's calls.

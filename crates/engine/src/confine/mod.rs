@@ -13,6 +13,7 @@ pub mod keeper;
 pub mod layers;
 pub mod left;
 pub mod limits;
+mod mounts;
 mod network;
 pub mod order;
 pub mod places;

@@ -21,7 +21,7 @@ use super::layers::{self, TEMPORARY};
 use super::plan::{self, Ground, Said};
 use super::secrets::{self, Source};
 use super::trust::{self, TrustPlace};
-use super::{bare, client, copy, limits, network, strength};
+use super::{bare, client, copy, limits, mounts, network, strength};
 use crate::Home;
 use crate::governing;
 use crate::session::{Session, SessionError};
@@ -179,10 +179,12 @@ pub fn order_whole(
         let obeyed = obeyed(session, Path::new(&call.cwd));
         client::give(confinement, needs, whole.copies, &obeyed, layers, user).map_err(|error| error.to_string())?;
     }
+    mounts::add(session, layers, confinement, &wanted.features)?;
     if whole.copy {
         let root = session.state.policy.as_ref().map_or(Path::new(&call.cwd), |policy| policy.root());
         let folder = session.store.folder(&session.id);
-        copy::into_layers(confinement, root, &folder, &wanted.features).map_err(|error| error.to_string())?;
+        copy::into_layers(confinement, root, (&folder, copy::COPY), &wanted.features)
+            .map_err(|error| error.to_string())?;
     }
     Ok(order)
 }

@@ -19,9 +19,10 @@ use super::outcome::{
     POLICY_UNUSABLE, and_custody, and_lost, and_pending, and_turns, answered, is_limited, row_decision, rules,
     wanted_custody,
 };
+use super::rates::Counted;
 use super::reply::{denial, explain, reply};
 use super::surveyed::{JudgedLayer, Surveyed};
-use super::{approvals, authored, starts};
+use super::{approvals, authored, rates, starts};
 use crate::attest::proofs::Proof;
 use crate::claims::tests_run;
 use crate::confine::order::{self, Prepared, Whole};
@@ -95,7 +96,7 @@ fn record(
     if let Some(test) = test_due(session, call, caller, whole) {
         tested::record(session, test)?;
     }
-    let DecidedCall { mut decision, judged, proofs, policy, mode, sandbox, agents, starts } =
+    let DecidedCall { mut decision, judged, proofs, policy, mode, sandbox, rates, agents, starts } =
         decide(session, call, caller, Some(id), whole);
     let layers: Vec<Digest> = judged.layers.iter().map(|layer| layer.file).collect();
     let action = Action {
@@ -130,6 +131,8 @@ fn record(
     session.state.observed += u64::from(observed.is_some());
     if whole.is_none() {
         count(session, &decision, &agents);
+        let counted = rates.iter().filter(|_| decision.verdict != Verdict::Deny);
+        counted.for_each(|rate| rate.spend(&mut session.state, session.now));
         agents::start(&mut session.state.agents, starts.iter().map(String::as_str), decision.verdict);
     }
     if decision.verdict != Verdict::Deny {
@@ -328,6 +331,8 @@ struct DecidedCall {
     mode: Enforce,
     /// What it is to run in.
     sandbox: Option<Prepared>,
+    /// Rates that it counts for.
+    rates: Vec<Counted>,
     /// Layers that count it for agents of one type.
     agents: BTreeSet<String>,
     /// Layers that count it as a turn of the agents that it gives a task to.
@@ -354,11 +359,17 @@ fn decide(
             let decision = Decision::from_reasons(vec![blocked_reason(session, blocked)]);
             let (policy, mode) = (None, Enforce::Decide);
             let (agents, starts) = (BTreeSet::new(), BTreeSet::new());
-            return DecidedCall { decision, judged, proofs: Vec::new(), policy, mode, sandbox: None, agents, starts };
+            let (proofs, rates) = (Vec::new(), Vec::new());
+            return DecidedCall { decision, judged, proofs, policy, mode, sandbox: None, rates, agents, starts };
         }
     };
     let speaking = in_force.speaking(caller);
     let mut surveyed = Surveyed::of(session, call, &speaking, &in_force.labelling(caller));
+    let known_as = call.known_as();
+    let names = [call.tool.as_str(), known_as.as_deref().unwrap_or(&call.tool)];
+    let counting = speaking.iter().filter(|_| whole.is_none());
+    let rates = rates::of(counting.map(|speaks| (speaks.name.as_deref(), speaks.policy)), names);
+    surveyed.rates(&rates, session);
     if let Some(id) = id {
         judged.attestation = surveyed.attest(session, id, call);
     }
@@ -393,7 +404,7 @@ fn decide(
     (judged.facts, judged.layers) = (facts, layers);
     judged.prefix = in_force.accepted.prefix(caller).map(str::to_owned);
     let policy = Some(in_force.accepted.clone());
-    DecidedCall { decision, judged, proofs, policy, mode, sandbox, agents, starts }
+    DecidedCall { decision, judged, proofs, policy, mode, sandbox, rates, agents, starts }
 }
 
 /// What an allowed call runs in. Where a human says yes, it may use what the policies leave to them.

@@ -10,7 +10,9 @@ pub mod outcome;
 mod own_server;
 pub mod passphrase;
 mod probe;
+pub mod rates;
 mod reply;
+pub mod requests;
 mod starts;
 pub mod surveyed;
 

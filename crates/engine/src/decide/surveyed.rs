@@ -9,6 +9,7 @@ use writ_core::{Decision, Digest, ToolCall};
 use writ_policy::{Facts, Flow, Held, Layer, Policy, Tally, judge};
 
 use super::look::{CallContext, Looked, look};
+use super::rates::{self, Counted};
 use crate::attest::proofs::Proof;
 use crate::attest::{subject, verdicts};
 use crate::governing;
@@ -88,6 +89,14 @@ impl<'a> Surveyed<'a> {
                 self.root(|facts| facts.unattested(error.to_string()));
                 None
             }
+        }
+    }
+
+    /// Says which tools were called as often as they may be.
+    pub fn rates(&mut self, rates: &[Counted], session: &Session<'_>) {
+        for (at, (_, facts)) in self.found.iter_mut().enumerate() {
+            let tools = rates::exceeded(rates, at, &session.state, session.now);
+            *facts = std::mem::take(facts).exceeding(tools);
         }
     }
 

@@ -76,3 +76,12 @@ pub enum GoverningError {
     #[error(transparent)]
     Trust(#[from] TrustError),
 }
+
+/// What could not be had, and what kind of error that is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// The kind.
+    pub rule: &'static str,
+    /// In words.
+    pub why: String,
+}

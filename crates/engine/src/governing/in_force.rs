@@ -15,13 +15,14 @@ use writ_core::{Digest, Timestamp, json};
 use writ_policy::{Enforce, Facts, Layer, Own, Policy};
 use writ_store::{Store, StoreError};
 
-use super::error::GoverningError;
+use super::bases;
+use super::error::{GoverningError, Missing};
 use super::find;
 use super::kept;
 pub use super::kept::PolicyRef;
 use super::layers::{self, CHANGED, Caller, LayerRef, OfAgent};
 use super::open::{self, Governing};
-use super::resolve::{self, Elsewhere, Locks, Missing};
+use super::resolve::{self, Elsewhere, Locks};
 use super::trust::Trust;
 use crate::session::agents::Agents;
 
@@ -296,7 +297,8 @@ fn now(layer: &LayerRef, accepted: &PolicyRef) -> Option<Result<Vec<u8>, Governi
     if let Some(path) = &layer.path {
         return Some(open::read(Path::new(path)));
     }
-    let address = layer.address.as_ref()?;
+    // Which base it is, a digest says: it cannot become another.
+    let address = layer.address.as_ref().filter(|address| !bases::is_one(address))?;
     let locks = Locks::of(&accepted.path).map_err(GoverningError::from);
     let gone = |missing: Missing| GoverningError::Unreadable {
         path: PathBuf::from(address),

@@ -6,6 +6,7 @@
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
+use writ_agentfile::placed::Placed;
 use writ_core::Digest;
 use writ_evaluators::named::Named;
 use writ_policy::{Enforce, Limit, Policy, PolicyError, strictest};
@@ -243,9 +244,9 @@ fn open_at(
     Ok(Governing { path: path.to_owned(), file: Digest::of(&bytes), bytes, policy, signed, layers: Vec::new() })
 }
 
-/// The policy in a document, which is one in JSON or an Agentfile.
+/// The policy in a document, which is one in JSON or an Agentfile, alone or with its place.
 pub(super) fn parse(path: &Path, document: &[u8], root: &str) -> Result<Policy, PolicyError> {
-    if writ_agentfile::is_agentfile(document) {
+    if writ_agentfile::is_agentfile(document) || Placed::of(document).is_some() {
         return writ_agentfile::policy(document, &path.to_string_lossy(), root);
     }
     Policy::parse(document, root)
@@ -255,7 +256,8 @@ pub(super) fn parse(path: &Path, document: &[u8], root: &str) -> Result<Policy, 
 fn check_files(governing: &Governing) -> Result<(), GoverningError> {
     let folder = governing.path.parent().unwrap_or(Path::new("/"));
     let document = document(governing)?;
-    let checked = governing.policy.check_files(&document, |file| read(&folder.join(file)).ok());
+    let read = |file: &str| read(&folder.join(file)).ok();
+    let checked = governing.policy.check_files_by(&document, read, |bytes, root| parse(&governing.path, bytes, root));
     checked.map_err(|source| invalid(&governing.path, &document, source))
 }
 

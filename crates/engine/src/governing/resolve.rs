@@ -6,10 +6,13 @@
 
 use std::path::{Path, PathBuf};
 
+use writ_agentfile::placed::Placed;
 use writ_core::Digest;
 use writ_policy::{Child, Functionary, Named, Policy, Reference};
 
-use super::error::GoverningError;
+use super::bases::{self, Bases};
+use super::error::{GoverningError, Missing};
+use super::kept;
 use super::layers::{self, LayerRef, MOST, Source, source};
 use super::lock::{Lock, LockError, Locked};
 use super::looser::{Limits, beside, limits_of, looser, merged};
@@ -29,15 +32,6 @@ pub trait Elsewhere {
     fn bytes(&self, address: &str) -> Result<Vec<u8>, Missing>;
     /// What is wrong with a file's digest.
     fn check(&self, reference: &str, file: Digest) -> Result<(), Missing>;
-}
-
-/// What could not be had, and what kind of error that is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing {
-    /// The kind.
-    pub rule: &'static str,
-    /// In words.
-    pub why: String,
 }
 
 /// The lock beside a policy, or its absence.
@@ -92,6 +86,11 @@ pub fn open_bytes(
     with_layers(governing, root, trust, &Locks::of(path)?).map(|(governing, _)| governing)
 }
 
+/// What a run of an agent is held to, as one text: its Agentfile in its place, and what that is built on.
+pub fn placed(path: &Path, placed: &Placed, trust: &Trust) -> Result<Vec<u8>, GoverningError> {
+    open_bytes(path, placed.to_bytes(), None, trust).map(|governing| kept::whole(&governing))
+}
+
 /// A policy with those that it leads to, and what a lock would pin of them.
 pub fn with_layers(
     governing: Governing,
@@ -111,10 +110,12 @@ fn resolve(
     trust: &Trust,
     elsewhere: &dyn Elsewhere,
 ) -> Result<(Vec<Layered>, Vec<Locked>), GoverningError> {
-    let mut out = Resolver { root, folder, trust, elsewhere, layers: Vec::new(), locked: Vec::new(), bytes: 0 };
+    let bases = Bases::of(trust.state());
+    let mut out = Resolver { root, folder, trust, elsewhere, bases, layers: Vec::new(), locked: Vec::new(), size: 0 };
     out.below(&Above {
         of: None,
         policy: root.policy.clone(),
+        bytes: root.bytes.clone(),
         vouched: root.signed.is_trusted(),
         from: Source::File(root.path.clone()),
         shown: root.path.clone(),
@@ -131,6 +132,7 @@ fn resolve(
 struct Above {
     of: Option<usize>,
     policy: Policy,
+    bytes: Vec<u8>,
     /// Whether it stands under a key that is trusted: signed by one, or pinned by what is.
     vouched: bool,
     from: Source,
@@ -149,9 +151,10 @@ struct Resolver<'a> {
     folder: &'a Path,
     trust: &'a Trust,
     elsewhere: &'a dyn Elsewhere,
+    bases: Bases,
     layers: Vec<Layered>,
     locked: Vec<Locked>,
-    bytes: usize,
+    size: usize,
 }
 
 impl Resolver<'_> {
@@ -202,6 +205,10 @@ impl Resolver<'_> {
             (Source::File(path), _) => {
                 (open::read(path).map_err(|error| wrong("missing-file", error.to_string()))?, path.clone())
             }
+            (Source::Elsewhere(address), _) if bases::is_one(address) => {
+                let base = self.bases.bytes(&above.from, &above.bytes, address).map_err(missing)?;
+                (base, PathBuf::from(address))
+            }
             (Source::Elsewhere(address), _) => {
                 (self.elsewhere.bytes(address).map_err(missing)?, PathBuf::from(address))
             }
@@ -209,8 +216,8 @@ impl Resolver<'_> {
             (Source::Here, Named::At(_)) => return Err(wrong("bad-reference", "it names nothing".to_owned())),
         };
         let path = if let Source::File(path) = place { Some(path) } else { None };
-        self.bytes += bytes.len();
-        if self.bytes > MAX_BYTES {
+        self.size += bytes.len();
+        if self.size > MAX_BYTES {
             return Err(wrong("too-large", format!("the policies that it leads to have more than {MAX_BYTES} bytes")));
         }
         let file = Digest::of(&bytes);
@@ -251,6 +258,8 @@ impl Resolver<'_> {
     fn lock(&mut self, place: &Source, file: Digest, bytes: &[u8]) -> Result<(), Missing> {
         let (reference, document) = match place {
             Source::Here => return Ok(()),
+            // The Agentfile's own lock has said what it is.
+            Source::Elsewhere(address) if bases::is_one(address) => return Ok(()),
             Source::File(path) => (from(self.root.path.parent().unwrap_or(Path::new("/")), path), None),
             Source::Elsewhere(address) => (address.clone(), String::from_utf8(bytes.to_vec()).ok()),
         };
@@ -286,6 +295,7 @@ impl Above {
             own: limits_of(&layered.policy, &who),
             inherited: self.inherited.clone(),
             policy: layered.policy,
+            bytes: layered.bytes,
             chain,
         }
     }

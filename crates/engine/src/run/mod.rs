@@ -16,6 +16,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use writ_agentfile::placed::START;
 use writ_clients::Client;
 use writ_clients::program::Needs;
 use writ_core::json::{Object, Value};
@@ -50,6 +51,8 @@ pub struct Wish<'a> {
     pub cwd: &'a Path,
     /// The policy that a human named.
     pub policy: Option<&'a Path>,
+    /// What an agent is held to, and where its Agentfile stands: then neither is looked for.
+    pub agent: Option<(&'a [u8], &'a Path)>,
     /// Whether a policy is to be learnt from it; then none need govern.
     pub learn: bool,
     /// Whether what it writes to the policy's folder goes to a layer.
@@ -162,10 +165,12 @@ impl<'a> Run<'a> {
             made: Cell::new(false),
         };
         let (input, now) = (run.event(), Timestamp::now());
-        let wanted = match (&own, wish.policy) {
-            (Some(own), _) => Wanted::Own(own),
-            (None, Some(path)) => Wanted::File(path),
-            (None, None) => Wanted::Found,
+        let learning = wish.cwd.join(governing::NAMES[0]);
+        let wanted = match (wish.agent, &own, wish.policy) {
+            (Some((bytes, path)), ..) => Wanted::Own(bytes, path),
+            (None, Some(own), _) => Wanted::Own(own, &learning),
+            (None, None, Some(path)) => Wanted::File(path),
+            (None, None, None) => Wanted::Found,
         };
         Session::open_under(&run.store, &run.session, &input, home, now, wanted)?;
         Ok(run)
@@ -194,7 +199,11 @@ impl<'a> Run<'a> {
         let mut session = Session::resume(&self.store, &self.session, self.home, Timestamp::now())?;
         let input = [("command".to_owned(), Value::from(self.line.as_str()))];
         let input = Value::Object(input.into_iter().collect::<Object>());
-        let call = ToolCall::new("Bash", input, self.wish.cwd.to_string_lossy());
+        let mut call = ToolCall::new("Bash", input, self.wish.cwd.to_string_lossy());
+        if self.wish.agent.is_some() {
+            // What an Agentfile starts is declared, whether or not it declares a shell.
+            START.clone_into(&mut call.tool);
+        }
         let used = ToolUse { id: self.call.clone(), call };
         let whole = Whole {
             needs: self.needs.as_ref(),
@@ -296,7 +305,7 @@ fn own_policy(wish: &Wish<'_>, store: &Store) -> Result<Option<Vec<u8>>, RunErro
 
 /// Whether some policy is about the folder that it starts in.
 fn about(wish: &Wish<'_>) -> Result<(), RunError> {
-    let Some(policy) = wish.policy else {
+    let Some(policy) = wish.policy.or(wish.agent.map(|(_, path)| path)) else {
         return governing::find(wish.cwd).map(drop).ok_or(RunError::NoPolicy);
     };
     let folder = policy.parent().unwrap_or(Path::new("/"));

@@ -17,7 +17,7 @@ use super::state::{State, StateError};
 use super::{Rules, Session, SessionError, UNGOVERNED, namespace, rows, taint};
 use crate::Home;
 use crate::governing::in_force::PolicyRef;
-use crate::governing::{Governing, NAMES, Trust, kept, protect};
+use crate::governing::{Governing, Trust, kept, protect};
 use crate::setup::watch;
 
 /// The ledger key's public half, in each session's folder.
@@ -82,9 +82,9 @@ impl<'a> Session<'a> {
         let (governing, pending) = match wanted {
             Wanted::File(path) => named_policy(store, cwd, path, &trust)?,
             Wanted::Found => first_policy(store, cwd, &trust)?,
-            Wanted::Own(bytes) => (kept::open_whole(&cwd.join(NAMES[0]), bytes.to_owned(), &trust)?, false),
+            Wanted::Own(bytes, path) => (kept::open_whole(path, bytes.to_owned(), &trust)?, false),
         };
-        let own = matches!(wanted, Wanted::Own(_));
+        let own = matches!(wanted, Wanted::Own(..));
         let state = State { pending, ..State::fresh(Some(PolicyRef { own, ..PolicyRef::to(&governing) })) };
         let mut setting = protect::setting(home, &governing.path, now);
         setting.protected.extend(protect::transcript(input.transcript.as_deref(), &setting.protected));

@@ -131,8 +131,8 @@ pub enum Wanted<'a> {
     Found,
     /// This file.
     File(&'a Path),
-    /// One of Writ's own, about the folder that it begins in.
-    Own(&'a [u8]),
+    /// What was made for one run alone, as if it stood at a path.
+    Own(&'a [u8], &'a Path),
 }
 
 /// How a session stands to its policy: `None` where it runs under the file as it is.

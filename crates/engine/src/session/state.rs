@@ -184,6 +184,18 @@ pub struct State {
     /// Limits of which the agent was told that four fifths are used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warned: Vec<Measure>,
+    /// What is left of rates, by tool and seconds, behind the layer's name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rates: BTreeMap<String, Bucket>,
+}
+
+/// What is left of a rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bucket {
+    /// Thousandths of a call,
+    pub left: u64,
+    /// at this moment.
+    pub at: Timestamp,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like that")]
@@ -243,6 +255,7 @@ impl State {
         self.raised.clear();
         self.warned.clear();
         self.agents.clear();
+        self.rates.clear();
         self.refused = None;
     }
 
@@ -269,6 +282,7 @@ impl State {
             refused: None,
             agents: Agents::new(),
             warned: Vec::new(),
+            rates: BTreeMap::new(),
             taint: None,
             relabelled: false,
         }

@@ -22,6 +22,7 @@ use crate::confine::tested::{self, TESTED};
 use crate::decide::approvals::{GRANT, REFUSAL, REVOKED, VOID};
 use crate::decide::call::{CALL, RUN};
 use crate::decide::outcome;
+use crate::decide::rates;
 use crate::governing::in_force::PolicyRef;
 use crate::governing::layers::LayerRef;
 use crate::governing::{self, protect};
@@ -251,6 +252,15 @@ impl<'a> Replay<'a> {
         if event(row) != RUN && is_untold(&policies, &facts, &judged) {
             return Err("its policy asks who the agent is, and its facts do not tell".to_owned());
         }
+        let names = std::iter::once(None).chain(judged.iter().map(|layer| Some(layer.name.as_str())));
+        let counting = names.zip(policies.iter().copied()).filter(|_| event(row) != RUN);
+        let rates = rates::of(counting, facts.called());
+        let all = std::iter::once(&facts).chain(judged.iter().map(|layer| &layer.facts));
+        let counted =
+            |(at, facts): (usize, &Facts)| facts.exceeded() == rates::exceeded(&rates, at, before, row.timestamp);
+        if !all.enumerate().all(counted) {
+            return Err("how often its tool was called is not what the rows before it say".to_owned());
+        }
         let mode = Enforce::strictest(policies.iter().map(|policy| policy.enforce()));
         let wanted = outcome::wanted_custody(policies.iter().copied());
         let mut policies = policies.into_iter();
@@ -300,6 +310,7 @@ impl<'a> Replay<'a> {
             agents::start(&mut expected.agents, begun, decision.verdict);
         }
         if decision.verdict != Verdict::Deny {
+            rates.iter().for_each(|rate| rate.spend(expected, row.timestamp));
             take(&mut self.taint, &facts, &judged, expected);
         }
         let rules = Named { root: policy, layers: &judged, policies: &self.policies, path: root };

@@ -9,6 +9,7 @@ use writ_core::{SessionId, Timestamp};
 use writ_store::{Known, Store};
 
 use super::{VerifyError, session_id};
+use crate::decide::requests::DECISIONS;
 use crate::governing;
 
 /// A session of the repository.
@@ -26,6 +27,9 @@ pub fn newest(store: &Store, repository: &Path) -> Result<SessionId, VerifyError
     let mut found: Option<Candidate> = None;
     let on_record = store.sessions()?.into_iter().chain(known.iter().filter_map(|known| known.id.clone()));
     for id in on_record.collect::<BTreeSet<_>>() {
+        if id.as_str().starts_with(DECISIONS) {
+            continue;
+        }
         let apart = known.iter().find(|known| known.id.as_ref() == Some(&id));
         if apart.is_none() && store.is_known(&id) {
             continue;

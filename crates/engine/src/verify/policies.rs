@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
+use writ_agentfile::placed::Placed;
 use writ_clients::Client;
 use writ_core::{Digest, Timestamp};
 use writ_policy::{Limit, Policy, strictest};
@@ -236,6 +237,11 @@ fn one(named: &PolicyRef, at: Timestamp, policies: &Kept, home: &Home) -> Result
     let signed = governing::among(document(named, policies)?.functionaries(), signed);
     let layers = layers_of(named, at, policies, &trust)?;
     let layers = if layers.is_empty() { String::new() } else { format!("; with {}", layers.join(", and ")) };
-    let word = if named.own { "Writ's own, to learn one".to_owned() } else { word(&signed) };
+    let word = match (named.own, Placed::of(bytes)) {
+        (true, Some(Placed { manifest: Some(package), .. })) => format!("the Agentfile of the package {package}"),
+        (true, Some(_)) => "an Agentfile, with the place that it ran in".to_owned(),
+        (true, None) => "Writ's own, to learn one".to_owned(),
+        (false, _) => word(&signed),
+    };
     Ok(format!("`{}` {}, {word}{layers}", named.name, named.digest))
 }

@@ -77,6 +77,9 @@ pub struct Facts {
     /// Its server defines it in another way than a human last accepted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) redefined: bool,
+    /// Tools, as rules call them, that were called as often as they may be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) exceeded: Vec<String>,
 }
 
 /// What the kernel holds around a call (R70, R80).
@@ -288,6 +291,23 @@ impl Facts {
         self.texts.iter_mut().for_each(|text| text.reserved = false);
         // What runs as a whole asks for its own calls.
         self.flow = Flow::default();
+        self
+    }
+
+    /// What the tool is called: its own name, and the canonical one.
+    pub fn called(&self) -> [&str; 2] {
+        self.names()
+    }
+
+    /// The tools that were called as often as they may be, as rules call them.
+    pub fn exceeded(&self) -> &[String] {
+        &self.exceeded
+    }
+
+    /// Says which tools were called as often as they may be, as rules call them.
+    #[must_use]
+    pub fn exceeding(mut self, tools: Vec<String>) -> Self {
+        self.exceeded = tools;
         self
     }
 

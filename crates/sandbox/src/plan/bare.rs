@@ -25,6 +25,7 @@ const SYSTEM: [(&str, usize); 4] = [("/etc", 4), ("/var", 3), ("/boot", 2), ("/d
 /// Lays out the rights, for a command of this user.
 pub fn plan(confinement: &Confinement, abi: ABI, user: u32) -> Result<Plan, PlanError> {
     let shown = confinement.binds.iter().map(|bind| &bind.target).chain(&confinement.devices);
+    let shown = shown.chain(confinement.links.iter().map(|link| &link.name));
     let shown =
         shown.chain(&confinement.temporary_folder).chain(confinement.home.as_ref().map(|home| &home.target)).next();
     if let Some(path) = shown {

@@ -35,6 +35,9 @@ pub enum PlanError {
     /// What is shown under another path has none to lie on.
     #[error("`{}` does not exist, so nothing can be shown there", .0.display())]
     NoTarget(PathBuf),
+    /// A name that would lead elsewhere stands where something is shown.
+    #[error("`{}` cannot be a name of something else: something is shown there, above it, or below it", .0.display())]
+    Taken(PathBuf),
     /// The disk could not be read.
     #[error("`{}`: {error}", path.display())]
     Disk {

@@ -36,6 +36,15 @@ pub fn lay_out(mut places: Places, confinement: &Confinement, ground: Ground) ->
             steps.make(&below("root", link), MadeKind::Link(text(target)?))?;
         }
     }
+    for link in &confinement.links {
+        let name = link.name.as_path();
+        let is_there = places.entries.keys().any(|path| path.starts_with(name)) || places.cover(name).is_some();
+        let is_link = places.links.iter().any(|(known, _)| known.starts_with(name) || name.starts_with(known));
+        if !places.own_root || is_there || is_link {
+            return Err(PlanError::Taken(name.to_owned()));
+        }
+        steps.make(&below("root", name), MadeKind::Link(text(link.target.as_path())?))?;
+    }
     let folder = look(confinement.folder.as_path())?.path;
     if places.own_root && places.cover(&folder).is_none() && !places.entries.contains_key(&folder) {
         // The command starts there, whether or not anything in it is granted.

@@ -1,20 +1,31 @@
 //! `writ agentfile decide`: requests in, decisions out, each with the line that decided it.
 
-use std::io::{BufRead, Read};
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use writ_agentfile::cedar::{Decided, Request};
 use writ_agentfile::ceiling::{self, Level};
-use writ_core::json::{Limits, Object};
+use writ_agentfile::placed::Placed;
+use writ_core::json::{self, Limits, Object};
+use writ_core::{Digest, SessionId};
+use writ_engine::decide::requests::{self, Requests};
+use writ_engine::governing::{self, Trust};
+use writ_store::Store;
 
-use super::{levels, usable};
+use super::base::inherited;
+use super::usable;
 use crate::args::AgentDecideArgs;
+use crate::commands::session_lookup::store;
+use crate::environment;
 use crate::exit::Failure;
 use crate::input;
 use crate::output;
 
 /// Longest line of standard input.
 const MAX_LINE: u64 = 1 << 20;
+/// Most requests that are answered at once: their rows are made durable together.
+const MOST: usize = 1000;
 
 /// An answer, and whose it is.
 #[derive(Serialize)]
@@ -31,8 +42,43 @@ struct Answer {
 /// Decides one request, or one a line.
 pub fn run(args: &AgentDecideArgs) -> Result<(), Failure> {
     let linted = usable(&args.file)?;
+    let chain = inherited(&args.file, &linted.agent, &args.base)?;
     let own = Level { agent: linted.agent, rules: linted.rules };
-    let chain = levels(&args.base)?;
+    let home = environment::home();
+    let kept = if args.no_record { None } else { Some(store(&home)?) };
+    let mut record = kept.as_ref().map(|store| begin(store, &home, args, &own)).transpose()?;
+    let decided = decide_all(args, &own, &chain, record.as_mut());
+    if let Some(record) = record {
+        let id = record.id().clone();
+        record.end().map_err(Failure::could_not)?;
+        output::note(format!("writ: on record in {id}"));
+    }
+    decided
+}
+
+/// The session that they are recorded in.
+fn begin<'a>(
+    store: &'a Store,
+    home: &'a writ_engine::Home,
+    args: &AgentDecideArgs,
+    own: &Level,
+) -> Result<Requests<'a>, Failure> {
+    let path = if args.file == Path::new("-") { PathBuf::from("Agentfile") } else { args.file.clone() };
+    let path = std::path::absolute(path)?;
+    // Bases that were named are not those that the lock leads to.
+    let image = !args.base.is_empty();
+    let placed = Placed { agentfile: own.agent.text.clone(), image, ..Placed::default() };
+    let held = governing::placed(&path, &placed, &Trust::open(home.state.as_deref())).map_err(Failure::could_not)?;
+    let named = args.session.as_deref().map(SessionId::new);
+    Requests::begin(store, home, (&held, &path), named.as_ref()).map_err(Failure::could_not)
+}
+
+fn decide_all(
+    args: &AgentDecideArgs,
+    own: &Level,
+    chain: &[Level],
+    mut record: Option<&mut Requests<'_>>,
+) -> Result<(), Failure> {
     if let (Some(action), Some(resource)) = (&args.action, &args.resource) {
         let context = match &args.context {
             None => Object::default(),
@@ -46,12 +92,13 @@ pub fn run(args: &AgentDecideArgs) -> Result<(), Failure> {
         };
         let request =
             Request::from_words(args.principal.as_deref(), action, resource, context).map_err(Failure::malformed)?;
-        let answer = decide(&own, &chain, &request);
-        output::print_json_line(&answer);
-        return if answer.decided.is_allowed() { Ok(()) } else { Err(Failure::No) };
+        let answer = decide(own, chain, &request);
+        let allowed = answer.decided.is_allowed();
+        tell(&mut vec![(Some(request), answer)], own, record.as_deref_mut())?;
+        return if allowed { Ok(()) } else { Err(Failure::No) };
     }
-    let mut stdin = std::io::stdin().lock();
-    let (mut denied, mut wrong) = (false, 0);
+    let mut stdin = BufReader::with_capacity(1 << 16, std::io::stdin());
+    let (mut denied, mut wrong, mut open) = (false, 0, Vec::new());
     for number in 1.. {
         let mut line = Vec::new();
         if stdin.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)? == 0 {
@@ -69,21 +116,56 @@ pub fn run(args: &AgentDecideArgs) -> Result<(), Failure> {
         } else {
             Err(format!("longer than {MAX_LINE} bytes"))
         };
-        let answer = request.map_or_else(
-            |why| {
+        let (request, answer) = match request {
+            Ok(request) => {
+                let answer = decide(own, chain, &request);
+                (Some(request), answer)
+            }
+            Err(why) => {
                 wrong += 1;
-                malformed(number, &why)
-            },
-            |request| decide(&own, &chain, &request),
-        );
+                (None, malformed(number, &why))
+            }
+        };
         denied |= !answer.decided.is_allowed();
-        output::print_json_line(&answer);
+        open.push((request, answer));
+        // Whoever waits for an answer gets it; what came together is answered together.
+        if open.len() >= MOST || !stdin.buffer().contains(&b'\n') {
+            tell(&mut open, own, record.as_deref_mut())?;
+        }
     }
+    tell(&mut open, own, record)?;
     match (wrong, denied) {
         (0, false) => Ok(()),
         (0, true) => Err(Failure::No),
         _ => Err(Failure::malformed(format!("{wrong} lines are no requests; each was denied in its place"))),
     }
+}
+
+/// Records answers, then gives them.
+fn tell(
+    answers: &mut Vec<(Option<Request>, Answer)>,
+    own: &Level,
+    record: Option<&mut Requests<'_>>,
+) -> Result<(), Failure> {
+    if let Some(record) = record {
+        let agentfile = own.agent.digest();
+        let rows = answers.iter().filter_map(|(request, answer)| {
+            let request = request.as_ref()?;
+            Some(requests::Decided {
+                agentfile,
+                action: request.action.name,
+                resource: &request.resource,
+                principal: request.principal.as_deref(),
+                context: Digest::of(json::canonical(&json::Value::Object(request.context.clone())).as_bytes()),
+                decision: answer.decided.decision,
+                rules: answer.decided.rules.iter().map(|said| said.rule.as_str()).collect(),
+                base: answer.base.as_deref(),
+            })
+        });
+        record.record(&rows.collect::<Vec<_>>()).map_err(Failure::could_not)?;
+    }
+    answers.drain(..).for_each(|(_, answer)| output::print_json_line(&answer));
+    Ok(())
 }
 
 fn decide(own: &Level, chain: &[Level], request: &Request) -> Answer {

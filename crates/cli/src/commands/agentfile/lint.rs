@@ -6,7 +6,7 @@ use writ_agentfile::{Diagnostic, Linted, Options, Severity, ceiling};
 use writ_core::json::Value;
 use writ_core::visible;
 
-use super::{levels, open};
+use super::{base, open};
 use crate::args::{LintArgs, LintFormat};
 use crate::exit::Failure;
 use crate::output;
@@ -24,7 +24,14 @@ struct Document<'a> {
 /// Prints the findings; errors are a no.
 pub fn run(args: &LintArgs) -> Result<(), Failure> {
     let mut linted = open(&args.file, &Options { extensions: args.extension.clone() })?;
-    let chain = levels(&args.base)?;
+    let unknown = args.base.is_empty() && base::is_named(&linted.agent) && base::lock(&args.file)?.is_none();
+    if unknown {
+        output::note(format!(
+            "{}: what FROM leads to is not looked at before `writ lock` has said it",
+            args.file.display()
+        ));
+    }
+    let chain = if unknown { Vec::new() } else { base::inherited(&args.file, &linted.agent, &args.base)? };
     let beyond = ceiling::chain_violations(&linted.agent, &chain);
     linted.found.extend(beyond.iter().map(|found| found.diagnostic(&linted.agent)));
     let (errors, warnings) = linted.counts();

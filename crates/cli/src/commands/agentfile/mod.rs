@@ -1,5 +1,6 @@
 //! `writ agentfile`: write, lint, format, show, decide.
 
+pub mod base;
 mod decide;
 mod lint;
 mod prove;

@@ -99,8 +99,9 @@ pub fn run(args: &BuildArgs) -> Result<(), Failure> {
         BuildError::Layer(_) | BuildError::Layout(_) => Failure::could_not(error),
         BuildError::Agentfile(_) | BuildError::File { .. } | BuildError::Outside(_) => Failure::malformed(error),
     })?;
-    check(&layout, &built.descriptor)
-        .map_err(|error| refused(&format!("{error}; where files changed since they were locked, `writ lock` takes them anew")))?;
+    check(&layout, &built.descriptor).map_err(|error| {
+        refused(&format!("{error}; where files changed since they were locked, `writ lock` takes them anew"))
+    })?;
     let opened = super::Opened::of(layout, built.descriptor.clone(), &args.tag);
     let to = moved::to_file(&args.output);
     if let Place::Layout(_, _) | Place::Archive(_) = &to {

@@ -1,14 +1,17 @@
 //! `writ verify PACKAGE`: whether to trust a package, before anything of it is unpacked.
 
+use std::path::Path;
+
+use writ_engine::Home;
 use writ_engine::governing::Trust;
 use writ_engine::verify::Outcome;
 use writ_engine::verify::package::{PackageReport, package};
 use writ_package::layout::MARKER;
-use writ_package::{Reference, archive};
+use writ_package::{Descriptor, Layout, Reference, archive};
 
 use super::build::Pulled;
 use super::{Place, layout_failure, open};
-use crate::args::VerifyArgs;
+use crate::args::{RegistryArgs, VerifyArgs};
 use crate::commands::keys::public_key;
 use crate::environment;
 use crate::exit::Failure;
@@ -16,7 +19,7 @@ use crate::output;
 
 /// Whether a word names a package, and not a session's record.
 pub fn is_one(target: &str) -> bool {
-    let path = std::path::Path::new(target);
+    let path = Path::new(target);
     if path.is_dir() {
         return path.join(MARKER).is_file();
     }
@@ -28,18 +31,30 @@ pub fn is_one(target: &str) -> bool {
 
 /// Verifies it.
 pub fn run(target: &str, args: &VerifyArgs) -> Result<(), Failure> {
-    let keys = match &args.key {
-        Some(file) => vec![public_key(file)?],
-        None => Trust::open(environment::home().state.as_deref()).keys().map_err(Failure::could_not)?,
-    };
     let opened = open(target, &args.registry)?;
-    let report = package(&opened.layout, &opened.descriptor, &Pulled(&args.registry), &keys).map_err(layout_failure)?;
+    let (key, home) = (args.key.as_deref(), environment::home());
+    let report = worth(&opened.layout, &opened.descriptor, key, &args.registry, &home)?;
     if args.format.is_json() {
         output::print_json(&report);
     } else {
         human(&report);
     }
     if report.verified() || args.allow_absent && report.holds() { Ok(()) } else { Err(Failure::No) }
+}
+
+/// What it is worth here, under one key or those that are trusted.
+pub fn worth(
+    layout: &Layout,
+    descriptor: &Descriptor,
+    key: Option<&Path>,
+    registry: &RegistryArgs,
+    home: &Home,
+) -> Result<PackageReport, Failure> {
+    let keys = match key {
+        Some(file) => vec![public_key(file)?],
+        None => Trust::open(home.state.as_deref()).keys().map_err(Failure::could_not)?,
+    };
+    package(layout, descriptor, &Pulled(registry), &keys).map_err(layout_failure)
 }
 
 fn human(report: &PackageReport) {

@@ -71,6 +71,11 @@ impl Trust {
         Self { dir: state.map(|state| state.join("trust")) }
     }
 
+    /// The state folder that they are in.
+    pub(super) fn state(&self) -> Option<&Path> {
+        self.dir.as_deref().and_then(Path::parent)
+    }
+
     /// Whether only policies signed by a pinned key may govern.
     pub fn require_signed(&self) -> bool {
         self.dir.as_ref().is_some_and(|dir| dir.join("require-signed").symlink_metadata().is_ok())

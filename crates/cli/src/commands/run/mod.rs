@@ -3,6 +3,9 @@
 //! Terminal, standard streams and exit code are the command's own. What Writ has to say stands on standard error: before, when it does
 //! not run; at the end, what was refused, and on a terminal one line about the session.
 
+mod agent;
+mod secrets;
+
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
@@ -47,8 +50,22 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         Ok(target) => target,
         Err(error) => return refuse(FAILED, &format!("the learnt policy could not be written: {error}")),
     };
+    let agent = match agent::target(&args.words).map(|target| agent::prepare(&target, args, &home, &cwd)) {
+        Some(Ok(agent)) => Some(agent),
+        Some(Err(refused)) => return Err(agent::refuse(refused)),
+        None => None,
+    };
+    if let (None, true) = (&agent, args.manifest.is_some()) {
+        return refuse(FAILED, "`--manifest` is for an agent, and this is neither an Agentfile nor a package");
+    }
+    if let (Some(_), true) = (&agent, args.learn || args.policy.is_some()) {
+        return refuse(FAILED, "an agent is held to its Agentfile: leave `--policy` and `--learn` out");
+    }
     let (learn, copy) = (args.learn, args.copy);
-    let wish = Wish { words: &args.words, cwd: &cwd, policy: policy.as_deref(), learn, copy };
+    let words = agent.as_ref().map_or(&args.words, |agent| &agent.words);
+    let cwd = agent.as_ref().map_or(cwd, |agent| agent.cwd.clone());
+    let held = agent.as_ref().map(|agent| (agent.held.as_slice(), agent.path.as_path()));
+    let wish = Wish { words, cwd: &cwd, policy: policy.as_deref(), agent: held, learn, copy };
     let run = match Run::begin(wish, &home) {
         Ok(run) => run,
         Err(error) => return refuse(error.exit_code(), &error.to_string()),
@@ -78,7 +95,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     words.sort();
     words.dedup();
     words.iter().take(TOLD).for_each(|text| say(text));
-    if std::io::stderr().is_terminal() {
+    if agent.is_some() || std::io::stderr().is_terminal() {
         say(&format!("{calls} calls, {refused} refused connections; `writ verify {session}`"));
     }
     if let Some(learnt) = learnt {
