@@ -22,7 +22,6 @@ use std::process::{Command, Output, Stdio};
 use host::{CANARY, Host, name};
 use serde_json::{Value, json};
 use workplace::Workplace;
-use writ_agentfile::{Lock, Options, lint};
 
 /// A folder with an agent.
 struct Agent {
@@ -219,29 +218,13 @@ fn limits_end_it() {
 
 /// A package in a layout, signed with a new key, whose public half is given too.
 fn package(agent: &Agent) -> (PathBuf, PathBuf) {
-    let folder = agent.folder();
-    let text = fs::read(folder.join("Agentfile")).unwrap();
-    let linted = lint(&text, "Agentfile", &Options::default());
-    let lock = Lock {
-        version: "1".to_owned(),
-        agentfile_hash: linted.agent.digest(),
-        base_image: None,
-        tools: Vec::new(),
-        toolsets: Vec::new(),
-        functions: Vec::new(),
-        skills: Vec::new(),
-        sops: Vec::new(),
-        mcp: Vec::new(),
-        policy_hash: linted.rules.digest(),
-        credential_names: Vec::new(),
-    };
-    fs::write(folder.join("agentrc.lock"), lock.to_bytes()).unwrap();
     let out = agent.place.folder.join("out");
     let key = agent.place.folder.join("release.pem");
     let run = |args: &[&str]| {
         let (code, said, err) = said(&agent.place.writ(args));
         assert_eq!(code, Some(0), "{args:?}: {said}{err}");
     };
+    run(&["lock"]);
     run(&["build", ".", "-o", text_of(&out), "--source", "agent"]);
     run(&["keys", "generate", text_of(&key)]);
     run(&["sign", text_of(&out), "--key", text_of(&key)]);
