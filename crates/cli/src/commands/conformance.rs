@@ -10,13 +10,15 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use writ_agentfile::cedar::Request;
 use writ_agentfile::ceiling::{self, Level, chain_violations};
-use writ_agentfile::{Linted, Lock, Options, lint};
+use writ_agentfile::lock::resolve;
+use writ_agentfile::{Linted, Options, lint};
 use writ_core::Digest;
 use writ_core::json::{self, Value};
 use writ_package::build::{Input, Labels, build};
 use writ_package::check::check;
 use writ_package::{Descriptor, Layout};
 
+use super::lock::Here;
 use crate::args::FormatArgs;
 use crate::exit::Failure;
 use crate::output;
@@ -249,21 +251,10 @@ fn packed(input: &Given, room: &Path) -> Result<(Layout, Descriptor), String> {
         fs::write(to, text).map_err(|error| told(&error))?;
     }
     let linted = lint(input.agentfile.as_bytes(), "Agentfile", &Options::default());
-    let mut names: Vec<String> = linted.agent.creds().map(|(_, cred)| cred.name.clone()).collect();
-    names.sort();
-    let lock = Lock {
-        version: writ_agentfile::lock::VERSION.to_owned(),
-        agentfile_hash: linted.agent.digest(),
-        base_image: None,
-        tools: Vec::new(),
-        toolsets: Vec::new(),
-        functions: Vec::new(),
-        skills: Vec::new(),
-        sops: Vec::new(),
-        mcp: Vec::new(),
-        policy_hash: linted.rules.digest(),
-        credential_names: names,
-    };
+    let lock = resolve(&linted.agent, &linted.rules, &Here::at(&root)).map_err(|found| {
+        let first = found.into_iter().next();
+        first.map_or_else(String::new, |one| one.message)
+    })?;
     let labels = Labels { version: None, licenses: None, source: None, revision: None, created: None };
     let sources: Vec<_> = input.source.iter().map(Into::into).collect();
     let input = Input { root: &root, linted: &linted, lock: &lock, sources: &sources, known: &[], labels: &labels };

@@ -33,7 +33,7 @@ pub fn run(args: &LockArgs) -> Result<(), Failure> {
     let folder = file.parent().unwrap_or(Path::new("/")).to_owned();
     let path = args.output.clone().unwrap_or_else(|| folder.join("agentrc.lock"));
     let known = read(&path)?;
-    let sources = Here { folder, network: Policies::default() };
+    let sources = Here::at(&folder);
     let fresh = lock::resolve(&linted.agent, &linted.rules, &sources).map_err(|found| {
         for found in found {
             let place = found.place;
@@ -97,12 +97,17 @@ fn read(path: &Path) -> Result<Option<Lock>, Failure> {
 }
 
 /// This machine and the network.
-struct Here {
+pub struct Here {
     folder: PathBuf,
     network: Policies,
 }
 
 impl Here {
+    /// What an Agentfile in this folder refers to.
+    pub fn at(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), network: Policies::default() }
+    }
+
     /// A path below the folder, with no link that leads out of it.
     fn inside(&self, path: &str) -> Result<Option<PathBuf>, String> {
         let whole = self.folder.join(path);
