@@ -436,7 +436,7 @@ mod tests {
 
     #[test]
     fn a_line_of_many_quotes_is_as_long_as_without_writ() {
-        let text = "cat <<'EOF'\nit's \\n 'a' \\047 $x `y` \"z\" é\nEOF\n".repeat(700);
+        let text = "cat <<'EOF'\nit's \\n 'a' \\047 $x `y` \"z\" é\nEOF\n".repeat(800);
         assert!(is_long(&text) && !is_long("echo 'a'") && !is_long(&"x".repeat(120_000)));
         assert!(!is_long(&format!("'{}", "\\".repeat(100_000))));
         let said = std::process::Command::new("bash").args(["-c", &format!("printf %s {}", escaped(&text))]).output();

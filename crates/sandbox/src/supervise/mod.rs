@@ -252,8 +252,13 @@ pub fn carry_out<T>(
     let signals = forwarded.descriptor().map_err(outside("receive signals"))?;
     let group = Group::new(&confinement.limits)?;
     let started = Instant::now();
-    let (ours, between) = start(&prepared, &mut orders, group.is_none())?;
+    let at_once = orders.join.is_some() && group.is_none();
+    let (ours, between) = start(&prepared, &mut orders, at_once)?;
     group.join(between.pid()).map_err(|error| RunError::Outside("enter the control group", error))?;
+    if orders.join.is_some() && !at_once {
+        // Not before it is in its group: what it starts is where it is.
+        message::send(&ours, Message::Mapped, &[]).map_err(outside("begin"))?;
+    }
     let plan = &orders.plan;
     let explain = |failure| prepare::explain(failure, plan, &program);
     let (sandbox, mut listeners) = stand(&ours, between, &prepared, &orders, confinement, explain)?;
@@ -317,21 +322,19 @@ fn note_mounts(confinement: &Confinement, mounts: &OwnedFd) -> Result<(), RunErr
 /// How many milliseconds what failed is waited for.
 const PATIENCE: u32 = 500;
 
-/// The first process of a run, or the one that leads to it, and the socket on which it is talked with. `at_once` says that nothing is to be
-/// done with the latter before it starts the first.
+/// The first process of a run, or the one that leads to it, and the socket on which it is talked with. `at_once` says that it is the latter,
+/// and that nothing is to be done with it before it starts the first.
 fn start(prepared: &Prepared, orders: &mut Orders, at_once: bool) -> Result<(OwnedFd, Sandbox), RunError> {
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
         .map_err(outside("make a socket"))?;
-    if orders.join.is_some() {
+    if at_once {
         // There is nothing to map: the namespaces are there.
         message::send(&ours, Message::Mapped, &[]).map_err(outside("begin"))?;
-        if at_once {
-            let between = run_within(|| -> i32 {
-                close_here(ours.as_fd());
-                inside::join(orders, &theirs)
-            });
-            return Ok((ours, Sandbox::new(between.map_err(outside("start a process"))?)));
-        }
+        let between = run_within(|| -> i32 {
+            close_here(ours.as_fd());
+            inside::join(orders, &theirs)
+        });
+        return Ok((ours, Sandbox::new(between.map_err(outside("start a process"))?)));
     }
     let sandbox = match clone(prepared.namespaces).map_err(outside("start a process in namespaces of its own"))? {
         Forked::Child => {
