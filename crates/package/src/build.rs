@@ -269,11 +269,17 @@ fn bundle(
     locked: &[Locked],
 ) -> Result<Option<Part>, BuildError> {
     let name = bundle.name();
-    let Some(found) = locked.iter().find(|one| one.name == name && one.source.starts_with("./")) else {
-        return Ok(None);
+    let beside = |one: &&Locked| one.name == name && one.source.starts_with("./");
+    let source = match bundle {
+        Bundle::Local { path } => format!("./{path}"),
+        Bundle::Named { .. } => match locked.iter().find(beside) {
+            Some(found) => found.source.clone(),
+            None => return Ok(None),
+        },
+        Bundle::Registry(_) => return Ok(None),
     };
     let title = format!("{folder}/{name}.tar.gz");
-    Ok(Some(Part { media_type: SKILL_LAYER, title, files: named(input, line, &found.source)? }))
+    Ok(Some(Part { media_type: SKILL_LAYER, title, files: named(input, line, &source)? }))
 }
 
 /// The files at a path that the Agentfile names.

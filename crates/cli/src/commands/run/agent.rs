@@ -2,11 +2,12 @@
 //!
 //! Owns the way from a word of the command line to an Agentfile in its place: a package is taken over, verified and unpacked in a folder of
 //! its own; the run manifest says where it runs. Refuses what `writ verify` refuses, and every directive that this machine cannot hold.
-//! Invariant: nothing of a package is unpacked before it was verified, and nothing of it is left when its run is over. Page:
+//! Invariant: nothing of a package is unpacked before it was verified, and nothing of it is left when its run is over, or when the next begins. Page:
 //! `spec/agentfile.md`, "A run".
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -57,8 +58,8 @@ pub struct AgentRun {
     _room: Option<Room>,
 }
 
-/// A folder that goes with the run.
-struct Room(PathBuf);
+/// A folder that goes with the run, or with the next one where this was killed: who runs holds its lock.
+struct Room(PathBuf, #[expect(dead_code, reason = "held, not read")] File);
 
 impl Drop for Room {
     fn drop(&mut self) {
@@ -133,10 +134,23 @@ pub fn prepare(target: &Target, args: &RunArgs, home: &Home, cwd: &Path) -> Resu
 fn new_room(home: &Home) -> Result<Room, Refused> {
     let state = home.state().map_err(|error| Refused::one(FAILED, error))?;
     let runs = state.join("unpacked");
-    let mut builder = fs::DirBuilder::new();
-    let made = builder.recursive(true).mode(0o700).create(&runs);
-    let room = made.and_then(|()| tempfile::Builder::new().prefix("package-").tempdir_in(&runs));
-    room.map(|room| Room(room.keep())).map_err(|error| at(&runs, &error))
+    room_in(&runs).map_err(|error| at(&runs, &error))
+}
+
+fn room_in(runs: &Path) -> io::Result<Room> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(runs)?;
+    // Nobody makes a room, or takes one for left behind, while another does.
+    let all = File::open(runs)?;
+    all.lock()?;
+    for left in fs::read_dir(runs)?.flatten() {
+        if File::open(left.path()).is_ok_and(|room| room.try_lock().is_ok()) {
+            drop(fs::remove_dir_all(left.path()));
+        }
+    }
+    let room = tempfile::Builder::new().prefix("package-").tempdir_in(runs)?;
+    let held = File::open(room.path())?;
+    held.lock()?;
+    Ok(Room(room.keep(), held))
 }
 
 /// Takes a package over, verifies it and unpacks it: where its Agentfile is, and its manifest's digest.
@@ -170,7 +184,7 @@ fn unpack(layout: &Layout, descriptor: &Descriptor, folder: &Path) -> Result<(),
         [("Agentfile", package.linted.agent.text.as_bytes()), ("agentrc.lock", package.lock.to_bytes().as_slice())]
     {
         let to = folder.join(name);
-        let made = fs::File::create_new(&to).and_then(|mut file| std::io::Write::write_all(&mut file, bytes));
+        let made = File::create_new(&to).and_then(|mut file| std::io::Write::write_all(&mut file, bytes));
         made.map_err(|error| at(&to, &error))?;
     }
     Ok(())
@@ -291,4 +305,20 @@ pub fn refuse(Refused(code, why): Refused) -> Failure {
     say("it did not run:");
     why.iter().for_each(|text| say(text));
     Failure::Said(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_room_is_left_to_whoever_holds_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (dead, alive) = (folder.path().join("package-dead"), room_in(folder.path()).unwrap());
+        fs::create_dir_all(dead.join("agent")).unwrap();
+        let next = room_in(folder.path()).unwrap();
+        assert!(!dead.exists() && alive.0.exists() && next.0.exists());
+        drop(alive);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 }
