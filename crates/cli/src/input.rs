@@ -1,7 +1,7 @@
 //! Files that arguments name, and standard input for `-`: read whole, or refused when they are too long.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{self, BufRead, ErrorKind, Read};
 use std::path::Path;
 
 use writ_core::json::{self, JsonError, Limits, Value};
@@ -28,6 +28,29 @@ pub fn bytes(file: &Path) -> Result<Vec<u8>, Failure> {
         return regular_file::read(file, MAX_BYTES).map_err(failed);
     }
     if bytes.len() as u64 > MAX_BYTES { Err(too_long()) } else { Ok(bytes) }
+}
+
+/// One line of many, each of which has one answer, however long it is.
+pub enum Line {
+    /// It, with its end.
+    Whole(Vec<u8>),
+    /// There is nothing in it.
+    Blank,
+    /// It has more bytes than are read; the rest of it is passed over.
+    TooLong,
+}
+
+/// The next line, of at most so many bytes; `None` behind the last.
+pub fn line(from: &mut impl BufRead, most: u64) -> io::Result<Option<Line>> {
+    let mut line = Vec::new();
+    if from.by_ref().take(most).read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    if line.last() != Some(&b'\n') && !from.fill_buf()?.is_empty() {
+        from.skip_until(b'\n')?;
+        return Ok(Some(Line::TooLong));
+    }
+    Ok(Some(if line.trim_ascii().is_empty() { Line::Blank } else { Line::Whole(line) }))
 }
 
 /// Whether it names what this process was given open, as a shell's `<(…)` does. Any other pipe may have nobody at its other end.
@@ -82,7 +105,21 @@ pub fn decoded(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::decoded;
+    use super::{Line, decoded, line};
+
+    #[test]
+    fn each_line_is_one_however_long_it_is() {
+        let mut from: &[u8] = b"12345\n123456\n  \n1\n123456";
+        let mut read = || {
+            line(&mut from, 6).unwrap().map(|line| match line {
+                Line::Whole(line) => String::from_utf8(line).unwrap(),
+                Line::Blank => "blank".to_owned(),
+                Line::TooLong => "too long".to_owned(),
+            })
+        };
+        let lines: Vec<String> = std::iter::from_fn(&mut read).collect();
+        assert_eq!(lines, ["12345\n", "too long", "blank", "1\n", "123456"]);
+    }
 
     #[test]
     fn a_plan_from_a_windows_shell_is_read() {

@@ -1,6 +1,5 @@
 //! `writ decide`: calls as JSON in, decisions as JSON out.
 
-use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -14,7 +13,7 @@ use crate::args::DecideArgs;
 use crate::commands::policy::open;
 use crate::environment;
 use crate::exit::Failure;
-use crate::input;
+use crate::input::{self, Line};
 use crate::output;
 
 /// Longest line of standard input.
@@ -36,19 +35,12 @@ pub fn run(args: &DecideArgs) -> Result<(), Failure> {
     let mut stdin = std::io::stdin().lock();
     let mut wrong = 0;
     for number in 1.. {
-        let mut line = Vec::new();
-        if stdin.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)? == 0 {
-            break;
-        }
-        // One line has one answer, however long it is.
-        let whole = line.last() == Some(&b'\n') || stdin.fill_buf()?.is_empty();
-        if !whole {
-            stdin.skip_until(b'\n')?;
-        }
-        if whole && line.trim_ascii().is_empty() {
-            continue;
-        }
-        let call = if whole { read_call(&line, &root) } else { Err(format!("longer than {} MiB", MAX_LINE >> 20)) };
+        let Some(line) = input::line(&mut stdin, MAX_LINE)? else { break };
+        let call = match line {
+            Line::Whole(line) => read_call(&line, &root),
+            Line::Blank => continue,
+            Line::TooLong => Err(format!("longer than {} MiB", MAX_LINE >> 20)),
+        };
         output::print_json_line(&match call {
             Ok(call) => json::to_value(&decide(&governing, &call, Caller::Main)),
             Err(why) => {

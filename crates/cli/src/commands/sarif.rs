@@ -24,16 +24,21 @@ pub fn log(report: &Report, place: &Place<'_>) -> Value {
         }
     }
     let results = found.iter().map(|found| result(found, known.iter().position(|id| *id == rule(found)), place));
+    document(known.iter().map(|id| described(id)).collect(), results.collect())
+}
+
+/// A log of one run, by its rules and what they found.
+pub fn document(rules: Vec<Value>, results: Vec<Value>) -> Value {
     let driver = object([
         ("name", Value::from("writ")),
         ("version", Value::from(env!("CARGO_PKG_VERSION"))),
         ("informationUri", Value::from(env!("CARGO_PKG_REPOSITORY"))),
-        ("rules", Value::Array(known.iter().map(|id| described(id)).collect())),
+        ("rules", Value::Array(rules)),
     ]);
     let run = object([
         ("tool", object([("driver", driver)])),
         ("columnKind", Value::from("unicodeCodePoints")),
-        ("results", Value::Array(results.collect())),
+        ("results", Value::Array(results)),
     ]);
     object([
         ("$schema", Value::from("https://json.schemastore.org/sarif-2.1.0.json")),
@@ -108,6 +113,7 @@ fn text(text: String) -> Value {
     object([("text", Value::from(text))])
 }
 
-fn object<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+/// An object of these members.
+pub fn object<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }

@@ -1,6 +1,6 @@
 //! `writ agentfile decide`: requests in, decisions out, each with the line that decided it.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -19,7 +19,7 @@ use crate::args::AgentDecideArgs;
 use crate::commands::session_lookup::store;
 use crate::environment;
 use crate::exit::Failure;
-use crate::input;
+use crate::input::{self, Line};
 use crate::output;
 
 /// Longest line of standard input.
@@ -100,21 +100,11 @@ fn decide_all(
     let mut stdin = BufReader::with_capacity(1 << 16, std::io::stdin());
     let (mut denied, mut wrong, mut open) = (false, 0, Vec::new());
     for number in 1.. {
-        let mut line = Vec::new();
-        if stdin.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)? == 0 {
-            break;
-        }
-        let whole = line.last() == Some(&b'\n') || stdin.fill_buf()?.is_empty();
-        if !whole {
-            stdin.skip_until(b'\n')?;
-        }
-        if whole && line.trim_ascii().is_empty() {
-            continue;
-        }
-        let request = if whole {
-            Request::parse(&line).map_err(|error| error.to_string())
-        } else {
-            Err(format!("longer than {MAX_LINE} bytes"))
+        let Some(line) = input::line(&mut stdin, MAX_LINE)? else { break };
+        let request = match line {
+            Line::Whole(line) => Request::parse(&line).map_err(|error| error.to_string()),
+            Line::Blank => continue,
+            Line::TooLong => Err(format!("longer than {MAX_LINE} bytes")),
         };
         let (request, answer) = match request {
             Ok(request) => {

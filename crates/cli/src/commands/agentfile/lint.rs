@@ -8,6 +8,7 @@ use writ_core::visible;
 
 use super::{base, open};
 use crate::args::{LintArgs, LintFormat};
+use crate::commands::sarif::{document, object};
 use crate::exit::Failure;
 use crate::output;
 
@@ -82,12 +83,6 @@ fn sarif(linted: &Linted) -> Value {
             ("helpUri", Value::from(format!("{}/blob/main/spec/agentfile.md", env!("CARGO_PKG_REPOSITORY")))),
         ])
     });
-    let driver = object([
-        ("name", Value::from("writ")),
-        ("version", Value::from(env!("CARGO_PKG_VERSION"))),
-        ("informationUri", Value::from(env!("CARGO_PKG_REPOSITORY"))),
-        ("rules", Value::Array(rules.collect())),
-    ]);
     let results = linted.found.iter().map(|found| {
         let index = codes.iter().position(|code| *code == found.code).unwrap_or_default();
         let text = linted.agent.text.get(found.place.span.start..found.place.span.end).unwrap_or_default();
@@ -111,18 +106,5 @@ fn sarif(linted: &Linted) -> Value {
             ("locations", Value::Array(vec![object([("physicalLocation", physical)])])),
         ])
     });
-    let run = object([
-        ("tool", object([("driver", driver)])),
-        ("columnKind", Value::from("unicodeCodePoints")),
-        ("results", Value::Array(results.collect())),
-    ]);
-    object([
-        ("$schema", Value::from("https://json.schemastore.org/sarif-2.1.0.json")),
-        ("version", Value::from("2.1.0")),
-        ("runs", Value::Array(vec![run])),
-    ])
-}
-
-fn object<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
-    Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    document(rules.collect(), results.collect())
 }
