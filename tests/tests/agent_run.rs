@@ -110,6 +110,9 @@ fn what_it_mounts_is_there_and_nothing_else() {
     );
     let (code, out, err) = agent.run(&["Agentfile", "--", "further", "words"]);
     assert_eq!((code, out.as_str()), (Some(5), "before\ninput\nfurther words\n"), "{err}");
+    // An option of Writ's that stands behind it is no word of its CMD.
+    let (code, out, why) = agent.run(&["Agentfile", "--offline"]);
+    assert!(code == Some(125) && out.is_empty() && why.contains("stand before the agent"), "{code:?} {out} {why}");
     assert_eq!(agent.read("work/made.txt").as_deref(), Some("after\n"));
     assert_eq!((agent.read("given/made.txt"), agent.read("Agentfile")), (None, Some(text)));
     assert!(!err.contains("c4n4ry"), "{err}");

@@ -154,7 +154,7 @@ pub enum Command {
     #[command(
         after_help = "Examples:\n  writ run -- claude                        the whole client: terminal, hooks and record as ever\n  writ run -- claude -p 'fix the \
         tests'\n  writ run --policy strict.aflock -- make test\n  writ run --copy -- claude                 leave the folder as it is: see `writ sandbox diff`\n  writ run --learn -- make test             and print the \
-        tightest policy for what it did\n  writ run --learn -o learnt.aflock -- make test\n  writ run Agentfile                        the agent's CMD, held to what its Agentfile says\n  writ run ghcr.io/org/reviewer:1.2 --manifest run.json -- further words\n\nExit codes: the command's own; 125 Writ could not run it, 126 the policy does not let it run, 127 there is no \
+        tightest policy for what it did\n  writ run --learn -o learnt.aflock -- make test\n  writ run Agentfile                        the agent's CMD, held to what its Agentfile says\n  writ run --manifest run.json ghcr.io/org/reviewer:1.2 -- further words\n\nExit codes: the command's own; 125 Writ could not run it, 126 the policy does not let it run, 127 there is no \
         such program."
     )]
     Run(RunArgs),

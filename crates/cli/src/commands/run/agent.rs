@@ -238,9 +238,16 @@ fn check_lines(linted: &Linted, file: &str) -> Result<(), Refused> {
 fn command(agent: &Agent, args: &RunArgs) -> Result<Vec<OsString>, Refused> {
     let own = agent.command().filter(|words| !words.is_empty());
     let own = own.ok_or_else(|| Refused::one(FAILED, "the Agentfile has no CMD, so nothing says what to start"))?;
-    let more = args.words.get(1..).unwrap_or_default();
-    let more = more.iter().skip(usize::from(more.first().is_some_and(|word| word == "--")));
-    Ok(own.iter().map(OsString::from).chain(more.cloned()).collect())
+    let more = match args.words.get(1..).unwrap_or_default() {
+        [mark, more @ ..] if mark == "--" => more,
+        [other, ..] => {
+            let other = other.to_string_lossy();
+            let why = "Writ's options stand before the agent, and words for its CMD behind `--`";
+            return Err(Refused::one(FAILED, format!("`{other}` stands behind the agent: {why}")));
+        }
+        [] => &[],
+    };
+    Ok(own.iter().map(OsString::from).chain(more.iter().cloned()).collect())
 }
 
 /// Whether its base is a package; then what leads to its ceiling is pulled.
