@@ -65,8 +65,15 @@ fn decisions_are_on_record_unless_that_is_not_wanted() {
     );
     let ledger = fs::read_to_string(place.folder.join("state/sessions").join(&id).join("ledger.jsonl")).unwrap();
     assert!(!ledger.contains("c4n4ry"));
-    let verified = place.writ(&["verify", &id]);
-    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
+    // The record holds; it is not said that its requests were decided again.
+    let verified = place.writ(&["verify", &id, "--allow-absent"]);
+    let told = String::from_utf8_lossy(&verified.stdout).into_owned();
+    assert!(verified.status.success() && told.contains("except: 51 requests were not decided again"), "{told}");
+    assert_eq!(place.writ(&["verify", &id]).status.code(), Some(3));
+    // Another Agentfile's decisions do not go there, nor does anything into a session of something else.
+    fs::write(&file, AGENTFILE.replace("DENY invoke shell", "ALLOW invoke shell")).unwrap();
+    let other = place.writ(&[&one[..], &["--session", &id]].concat());
+    assert!(other.status.code() == Some(1) && String::from_utf8_lossy(&other.stderr).contains("something else"));
     // Nobody who names no session means it.
     assert!(!place.writ(&["verify"]).status.success());
 }

@@ -1,7 +1,8 @@
 //! Requests of an Agentfile's policies, and what they came to, on record.
 //!
 //! Owns a session of decisions that no client's call stands behind: its beginning, a row for each, its seal. Decides nothing. Invariant: an
-//! answer is given when its row is durable ([`Requests::record`]); no row holds a request's context (R8). Page: `spec/agentfile.md`,
+//! answer is given when its row is durable ([`Requests::record`]); no row holds a request's context (R8), and all rows of a session are of
+//! one Agentfile. Page: `spec/agentfile.md`,
 //! "Decisions".
 
 use std::path::Path;
@@ -59,7 +60,9 @@ impl<'a> Requests<'a> {
     ) -> Result<Self, SessionError> {
         let now = Timestamp::now();
         if let Some(id) = named.filter(|id| store.exists(id)) {
-            return Ok(Self { session: Session::resume(store, id, home, now)? });
+            let session = Session::resume(store, id, home, now)?;
+            let governs = session.state.policy.as_ref().is_some_and(|policy| policy.file == Digest::of(held.0));
+            return if governs { Ok(Self { session }) } else { Err(SessionError::Other { session: id.clone() }) };
         }
         let new = || Ok::<_, SessionError>(SessionId::new(format!("{DECISIONS}{:032x}", random()?)));
         let id = named.map_or_else(new, |id| Ok(id.clone()))?;

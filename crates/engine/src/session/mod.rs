@@ -83,6 +83,14 @@ pub enum SessionError {
         /// The file.
         path: PathBuf,
     },
+    /// The session was decided by something else.
+    #[error(
+        "the session {session} is under something else than this Agentfile as it is: leave `--session` out, or name another"
+    )]
+    Other {
+        /// The session.
+        session: SessionId,
+    },
     /// The session is under no policy.
     #[error("no policy governs this session: only claims are on record")]
     Ungoverned,

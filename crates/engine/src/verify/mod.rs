@@ -29,6 +29,7 @@ mod policies;
 mod read;
 mod recorded;
 pub mod report;
+mod requests;
 pub mod results;
 mod sources;
 mod speaking;
@@ -165,6 +166,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let mut identities = identities::Identities::of(folder);
     let mut seen = coverage::Seen::of(evidence.len());
     let mut used = limits::Used::default();
+    let mut requests = requests::Requests::default();
     let mut statements = statements::Statements::of(folder);
     let mut turns = turns::Turns::of(folder, evidence.id(), &kept);
     let mut last = None;
@@ -179,6 +181,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
         statements.row(row, key);
         approvals.row(row);
         confined.row(row);
+        requests.row(row);
         seen.row(row);
         used.row(row, state.as_ref());
         identities.row(row, state.as_ref());
@@ -192,6 +195,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let mut phases = vec![policies::check(&named, &kept, home)];
     phases.extend(evidence.chain_phases(&checked));
     phases.extend(replay.phases());
+    phases.extend(requests.phase());
     phases.extend(confined.phase());
     phases.extend(identities.phase());
     phases.extend(approvals.phase());

@@ -25,6 +25,9 @@ pub const MATERIALS: &str = "materials";
 /// The phase that verifies sub-agents' policies, and what all agents used together.
 pub const SUBLAYOUTS: &str = "sublayouts";
 
+/// The phase that says which decisions were not made again.
+pub const REQUESTS: &str = "requests";
+
 /// The phase that holds humans' words against their signatures.
 pub const APPROVALS: &str = "approvals";
 
