@@ -7,9 +7,10 @@
 mod workplace;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -172,25 +173,36 @@ fn the_page_of_a_long_session_is_small_and_opens_whole() {
     eprintln!("{size} bytes, made in {made:?}, opened in {alone:?} beyond an empty page's {without:?}");
 }
 
-/// `writ` in a terminal of 120 by 40, where these keys are pressed one by one; what it drew.
+/// `writ` in a terminal of 120 by 40, where these keys are pressed one by one, each once what the last drew stands; what
+/// it drew.
 fn in_a_terminal(place: &Workplace, words: &str, keys: &[&str]) -> (bool, String) {
     let writ = place.command(&[]);
     let line = format!("stty cols 120 rows 40; {} {words}", writ.get_program().display());
-    let log = place.folder.join("terminal.log");
     let mut command = Command::new("script");
-    command.args(["-qefc", &line]).arg(&log).current_dir(place.folder.join("repository")).env_clear();
+    command.args(["-qefc", &line, "/dev/null"]).current_dir(place.folder.join("repository")).env_clear();
     command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("TERM", "xterm-256color");
     command.envs(writ.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("script(1)");
-    let mut typed = child.stdin.take().unwrap();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("script(1)");
+    let (mut typed, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let (sent, drawn) = mpsc::channel();
+    let reader = thread::spawn(move || {
+        let (mut all, mut part) = (Vec::new(), [0; 4096]);
+        while let Ok(length @ 1..) = screen.read(&mut part) {
+            all.extend_from_slice(&part[..length]);
+            sent.send(()).ok();
+        }
+        String::from_utf8_lossy(&all).into_owned()
+    });
     for key in keys {
-        thread::sleep(Duration::from_millis(900));
+        // Something is drawn, however long it takes, and then nothing more.
+        drawn.recv_timeout(Duration::from_secs(20)).unwrap_or_else(|_| panic!("nothing drawn before {key:?}"));
+        while drawn.recv_timeout(Duration::from_millis(500)).is_ok() {}
         drop(typed.write_all(key.as_bytes()));
     }
-    let output = child.wait_with_output().unwrap();
+    let done = child.wait().unwrap().success();
     drop(typed);
-    (output.status.success(), fs::read_to_string(log).unwrap_or_default())
+    (done, reader.join().unwrap())
 }
 
 #[test]
