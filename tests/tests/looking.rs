@@ -227,18 +227,22 @@ fn a_session_opens_in_a_terminal() {
 fn a_running_session_is_followed_to_its_end() {
     let place = session("watch");
     let mut watch = place.command(&["watch", "--format", "json"]).spawn().unwrap();
-    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
-    // What has happened so far is not told; it may begin a little later than it is started.
-    thread::sleep(Duration::from_millis(1500));
-    call(&place, "late", "Read", r#"{"file_path":"src/.env"}"#);
-    let told: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+    let (sent, told) = mpsc::channel::<String>();
+    let reader = BufReader::new(watch.stdout.take().unwrap());
+    thread::spawn(move || reader.lines().map_while(Result::ok).all(|line| sent.send(line).is_ok()));
+    // What has happened so far is not told, and it may begin a little later than it is started: until it tells one.
+    let first = (0..60).find_map(|round| {
+        call(&place, &format!("late-{round}"), "Read", r#"{"file_path":"src/.env"}"#);
+        told.recv_timeout(Duration::from_millis(500)).ok()
+    });
+    let first: Value = serde_json::from_str(&first.expect("a line")).unwrap();
     assert_eq!(
-        (told["became"].as_str(), told["name"].as_str(), told["session"].as_str()),
+        (first["became"].as_str(), first["name"].as_str(), first["session"].as_str()),
         (Some("denied"), Some("Read"), Some(SESSION))
     );
-    assert!(told["reasons"][0]["text"] == "**/.env", "{told}");
+    assert!(first["reasons"][0]["text"] == "**/.env", "{first}");
     end(&place);
-    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    let rest: Vec<String> = told.iter().collect();
     assert!(rest.last().unwrap().contains("session-end"), "{rest:?}");
     assert!(watch.wait().unwrap().success());
     let all = place.writ(&["watch", "--all", "--stopped"]);
