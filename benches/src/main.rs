@@ -4,6 +4,7 @@
 //! baseline of the same machine at the same time, so that figures of two machines can be compared by their ratios. Run them
 //! with `cargo xtask bench`; nothing here is asserted in a test.
 
+mod agentfile;
 mod claims;
 mod confined;
 mod consequence;
@@ -29,9 +30,10 @@ use crate::measure::Figure;
 /// A group of figures and what measures it.
 type Group = (&'static str, fn() -> Result<Vec<Figure>>);
 
-const GROUPS: [Group; 14] = [
+const GROUPS: [Group; 15] = [
     ("hook", hook::run),
     ("confined", confined::run),
+    ("agentfile", agentfile::run),
     ("claims", claims::run),
     ("consequence", consequence::run),
     ("decide", decide::run),

@@ -124,27 +124,32 @@ fn whatever_byte_is_changed_both_refuse() {
         other[*at] ^= 1 << (at % 8);
         fs::write(folder.join(format!("{at}.tar")), other).unwrap();
     }
-    for (name, other) in [
-        ("cut.tar", bytes[..bytes.len() - 512].to_vec()),
-        ("longer.tar", [bytes.as_slice(), &[0; 512]].concat()),
-        ("empty.tar", Vec::new()),
-    ] {
-        fs::write(folder.join(name), other).unwrap();
+    // Cut in each header, in the manifest, in its padding, behind it and before the end.
+    let manifest = 512 + usize::from_str_radix(str::from_utf8(&bytes[124..135]).unwrap(), 8).unwrap();
+    for at in [0, 300, 512, 700, manifest, manifest + 1, manifest + 600, bytes.len() / 2, bytes.len() - 512] {
+        fs::write(folder.join(format!("cut-{at}.tar")), &bytes[..at]).unwrap();
     }
+    fs::write(folder.join("longer.tar"), [bytes.as_slice(), &[0; 512]].concat()).unwrap();
+    let mut ours = BTreeMap::new();
     for entry in fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
         let (code, said) = writ(&place, &path, &key);
         assert!(matches!(code, 3 | 4), "{}: {code} {said}", path.display());
         assert!(!said.contains("panicked"), "{said}");
+        ours.insert(path.file_name().unwrap().to_str().unwrap().to_owned(), code);
     }
     let script = "import os,sys\nsys.path.insert(0, sys.argv[1])\nimport bundle\nkey = bundle.Key.pem(open(sys.argv[2],'rb').read())\n\
-         for name in os.listdir(sys.argv[3]):\n    try: bundle.verify(os.path.join(sys.argv[3], name), key)\n    \
-         except (bundle.Broken, bundle.NoBundle, KeyError, TypeError, ValueError): continue\n    print(name)\n";
+         for name in os.listdir(sys.argv[3]):\n    try: code = bundle.verify(os.path.join(sys.argv[3], name), key) and 0\n    \
+         except bundle.NoBundle: code = 4\n    \
+         except (bundle.Broken, KeyError, TypeError, ValueError): code = 3\n    print(name, code or 0)\n";
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../verifiers/python");
     let mut judge = Command::new("/usr/bin/python3");
     let output = judge.args(["-c", script]).arg(scripts).arg(&key).arg(&folder).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "these were accepted");
+    let said = String::from_utf8(output.stdout).unwrap();
+    let theirs = said.lines().filter_map(|line| line.split_once(' '));
+    let theirs: BTreeMap<_, _> = theirs.map(|(name, code)| (name.to_owned(), code.parse::<i32>().unwrap())).collect();
+    assert_eq!(ours, theirs);
 }
 
 #[test]

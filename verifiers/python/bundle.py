@@ -99,11 +99,11 @@ class Bundle:
         first = self.file.read(BLOCK)
         size = int(first[124:135], 8) if re.fullmatch(rb"[0-7]{11}", first[124:135]) else -1
         if not 0 <= size <= MAX_MANIFEST or first != header("bundle.json", size): raise NoBundle("it does not begin with a manifest")
-        text = self.file.read(size)
+        must(len(text := self.file.read(size)) == size, "it is cut off in its manifest")
+        self.skip_padding(size)
         try: self.manifest = strict(text, "the manifest")
         except Broken as error: raise NoBundle(error) from None
         self.check_manifest(text)
-        self.skip_padding(size)
         self.text, first = text, self.file.read(BLOCK)
         size = int(first[124:135], 8) if re.fullmatch(rb"[0-7]{11}", first[124:135]) else 0
         must(size <= 1024 and first == header("bundle.sig", size), "the manifest's signature does not follow it")

@@ -5,15 +5,16 @@
 //! `spec/clients/`.
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use memchr::memmem;
 use writ_core::json::{self, Limits, Value, parse_with};
-use writ_core::{Outcome, Timestamp, regular_file};
+use writ_core::{Outcome, Timestamp, ToolCall, regular_file};
 
-use crate::transcript::{Line, Reach, Told, TranscriptError};
+use crate::past::{PastAgent, PastCall, Unseen};
+use crate::transcript::{Line, Listing, Reach, Told, TranscriptError};
 use crate::usage::Spoken;
 use crate::work::{Action, Work};
 
@@ -42,6 +43,20 @@ pub(crate) trait Lines {
     fn words(&self, entry: &Value) -> Option<String>;
     /// A call that may have changed a file.
     fn acts(&self, entry: &Value) -> Vec<Action>;
+    /// The calls that the line tells of, with their whole input, as hooks are asked about them. `cwd` is the conversation's folder.
+    fn made(&self, entry: &Value, cwd: &str) -> Vec<Made>;
+    /// The folder that the line says the conversation is in.
+    fn folder<'a>(&self, entry: &'a Value) -> Option<&'a str>;
+}
+
+/// A call on a line.
+pub(crate) struct Made {
+    pub id: String,
+    pub call: ToolCall,
+    /// The sub-agent that made it, where the line says so.
+    pub agent: Option<String>,
+    /// Run by the model's provider.
+    pub server_side: bool,
 }
 
 /// A member that is a text.
@@ -195,6 +210,76 @@ pub(crate) fn work(lines: &dyn Lines, path: &Path) -> Option<Work> {
     })
     .ok()?;
     Some(work)
+}
+
+/// Tells the past calls of a session's transcripts, each with who wrote it; one call is told once, however often its line comes again.
+/// `cwd` is where the conversation is until a line says it.
+pub(crate) fn calls(
+    lines: &dyn Lines,
+    (listing, cwd): (Listing, &str),
+    agent: impl Fn(&str, &Path) -> Option<PastAgent>,
+    take: &mut dyn FnMut(PastCall),
+) -> Result<Unseen, TranscriptError> {
+    let mut unseen = Unseen { agents: listing.unread, ..Unseen::default() };
+    let (mut cwd, mut open, mut told) = (cwd.to_owned(), HashMap::<String, usize>::new(), Vec::<PastCall>::new());
+    for (name, path) in listing.files {
+        let by = agent(&name, &path);
+        let reach = walk(&path, 0, FILE_LIMIT, &mut |piece| {
+            let value = match entry(&piece) {
+                Some(Ok(value)) => value,
+                Some(Err(())) => {
+                    unseen.unreadable += 1;
+                    return;
+                }
+                None => return,
+            };
+            if let Some(folder) = lines.folder(&value).filter(|folder| folder.starts_with('/')) {
+                folder.clone_into(&mut cwd);
+            }
+            for Made { id, call, agent, server_side } in lines.made(&value, &cwd) {
+                if open.contains_key(&id) {
+                    continue;
+                }
+                if server_side {
+                    unseen.server_side += 1;
+                    continue;
+                }
+                open.insert(id.clone(), told.len());
+                let agent = agent.map(|id| PastAgent { id, kind: None }).or_else(|| by.clone());
+                told.push(PastCall { id, call, agent, at: moment(&value), outcome: None });
+            }
+            lines.tell(&value, &mut |one| match one {
+                Told::Result { call_id, outcome } => {
+                    if let Some(call) = open.get(call_id).and_then(|at| told.get_mut(*at)) {
+                        call.outcome = Some(outcome(&call.call.tool));
+                    }
+                }
+                Told::Unreadable => unseen.unreadable += 1,
+                Told::Call(_) => {}
+            });
+        })?;
+        unseen.unreadable += u64::from(reach.torn);
+    }
+    told.into_iter().for_each(take);
+    Ok(unseen)
+}
+
+/// The files in these folders whose first line is as wanted, the oldest first.
+pub(crate) fn beginning(
+    folders: impl Iterator<Item = PathBuf>,
+    wanted: impl Fn(&Path, &Value) -> bool,
+) -> Vec<PathBuf> {
+    let inside = folders.flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
+    let all = inside.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
+    let mut found: Vec<PathBuf> = all.filter(|path| wanted(path, &first_entry(path))).collect();
+    let written = |path: &PathBuf| fs::metadata(path).and_then(|found| found.modified()).ok();
+    found.sort_by_cached_key(|path| (written(path), path.clone()));
+    found
+}
+
+/// The folders in a folder.
+pub(crate) fn folders(of: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(of).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
 /// The lines that have their end among the last bytes before a place.

@@ -121,7 +121,7 @@ impl Store {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             other => other.map_err(io("open", &path))?,
         };
-        tail::back(&file, &path, take)
+        tail::rows_back(&file, &path, take)
     }
 
     /// The genesis row.

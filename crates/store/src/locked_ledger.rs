@@ -13,7 +13,8 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{fmt, thread};
 
-use writ_core::{Digest, SessionId};
+use serde::{Deserialize, Serialize};
+use writ_core::{Digest, SessionId, json};
 use writ_evidence::checkpoint::Checkpoint;
 use writ_evidence::ledger::split_notes;
 use writ_evidence::merkle::Tree;
@@ -24,6 +25,19 @@ use crate::{LEDGER, MAX_SMALL, Store, durable, tail};
 
 /// First and longest pause between two tries for the lock.
 const PAUSES: (Duration, Duration) = (Duration::from_micros(40), Duration::from_micros(1500));
+
+/// Where the tree under the last checkpoint of a long ledger is kept, in the session's folder.
+const TREE: &str = "tree.json";
+/// A ledger of so many bytes is read whole for its tree.
+const WHOLE: u64 = 2 << 20;
+
+/// A tree as it is kept: where its rows end, the roots of its full subtrees, how many rows it has.
+#[derive(Serialize, Deserialize)]
+struct Known {
+    end: u64,
+    roots: Vec<Digest>,
+    size: u64,
+}
 
 /// A session's ledger, open but not locked.
 #[derive(Debug)]
@@ -164,7 +178,8 @@ impl LedgerGuard {
     }
 
     /// The RFC 6962 tree over every row so far. Refuses to give one that does not extend the last checkpoint seen on this
-    /// machine: signing it would make a rewritten history whole again (R42).
+    /// machine: signing it would make a rewritten history whole again (R42). Of a long ledger only what is behind that
+    /// checkpoint is read: what it signs is then the history that it was, and `writ verify` finds one that was rewritten.
     pub fn tree(&mut self) -> Result<Tree, StoreError> {
         let path = self.session.path.clone();
         let damaged = |why: &str| StoreError::Damaged { path: path.clone(), why: why.to_owned() };
@@ -175,10 +190,11 @@ impl LedgerGuard {
                 Some(Checkpoint::read(&note).map_err(|_malformed| damaged("its last checkpoint cannot be read"))?)
             }
         };
+        let known = head.as_ref().filter(|_| self.end > WHOLE).and_then(|head| self.known_tree(head));
+        let (start, mut tree) = known.unwrap_or_default();
         let sealed = head.as_ref().map_or(0, |head| head.size);
-        let mut then = (sealed == 0).then(|| Tree::default().root());
-        let mut tree = Tree::default();
-        self.each_line(|line| {
+        let mut then = (tree.size() == sealed).then(|| tree.root());
+        self.each_line(start, |line| {
             tree.push(line);
             if tree.size() == sealed {
                 then = Some(tree.root());
@@ -190,19 +206,48 @@ impl LedgerGuard {
         }
     }
 
+    /// The tree under the last checkpoint and where its rows end, as they were kept. Nothing where it is not that
+    /// checkpoint's, or no row of the number that comes next begins there.
+    fn known_tree(&self, head: &Checkpoint) -> Option<(u64, Tree)> {
+        let bytes = durable::read(&self.folder().join(TREE), MAX_SMALL).ok()??;
+        let Known { end, roots, size } = json::from_slice(&bytes).ok()?;
+        let tree = Tree::resume(size, roots).filter(|tree| (tree.size(), tree.root()) == (head.size, head.root))?;
+        let last = tail::line_before(&self.session.file, end).ok()??;
+        (end <= self.end && Row::parse(&last).ok()?.sequence.checked_add(1)? == size).then_some((end, tree))
+    }
+
     /// The ids of all calls that have a row.
     pub fn call_ids(&mut self) -> Result<HashSet<String>, StoreError> {
         let mut ids = HashSet::new();
-        self.each_line(|line| ids.extend(writ_evidence::row::call_id(line)))?;
+        self.each_line(0, |line| ids.extend(writ_evidence::row::call_id(line)))?;
         Ok(ids)
     }
 
+    /// Which of these calls have a row. Looked for from the end of the ledger, where young ones are.
+    pub fn recorded<'a>(&self, mut wanted: HashSet<&'a str>) -> Result<HashSet<&'a str>, StoreError> {
+        let mut found = HashSet::new();
+        if wanted.is_empty() {
+            return Ok(found);
+        }
+        tail::back(&self.session.file, &self.session.path, |line| {
+            if let Some(id) = writ_evidence::row::call_id(line) {
+                found.extend(wanted.take(id.as_str()));
+            }
+            Ok(!wanted.is_empty())
+        })?;
+        Ok(found)
+    }
+
     /// Adds a signed checkpoint to the session's, then remembers it as the last one seen (R42). Durable on return.
-    pub fn keep_checkpoint(&mut self, note: &str) -> Result<(), StoreError> {
+    pub fn keep_checkpoint(&mut self, note: &str, tree: &Tree) -> Result<(), StoreError> {
         if let Some(key) = self.session.store.public_key() {
             self.keep("ledger.pub", key.to_pem().as_bytes())?;
         }
         self.append_note(note)?;
+        if self.end > WHOLE {
+            let known = Known { end: self.end, roots: tree.roots().to_vec(), size: tree.size() };
+            self.keep_soon(TREE, json::to_canonical(&known).as_bytes())?;
+        }
         // The head comes last: a head without its checkpoint would look like a checkpoint that somebody removed.
         durable::replace(&self.session.store.head_path(&self.session.id), note.as_bytes())
     }
@@ -266,11 +311,12 @@ impl LedgerGuard {
         root.parent().map_or(Ok(()), durable::sync_folder)
     }
 
-    fn each_line(&mut self, mut take: impl FnMut(&[u8])) -> Result<(), StoreError> {
+    fn each_line(&mut self, start: u64, mut take: impl FnMut(&[u8])) -> Result<(), StoreError> {
         let read = io("read", &self.session.path);
+        let rest = self.end.saturating_sub(start);
         let mut lines = || {
-            self.session.file.seek(SeekFrom::Start(0))?;
-            let mut reader = BufReader::with_capacity(1 << 18, Read::by_ref(&mut self.session.file).take(self.end));
+            self.session.file.seek(SeekFrom::Start(start))?;
+            let mut reader = BufReader::with_capacity(1 << 18, Read::by_ref(&mut self.session.file).take(rest));
             let mut line = Vec::new();
             while reader.read_until(b'\n', &mut line)? > 0 {
                 take(line.strip_suffix(b"\n").unwrap_or(&line));

@@ -71,7 +71,16 @@ pub fn find(file: &File, path: &Path, wanted: impl Fn(&Row) -> bool) -> Result<O
 }
 
 /// Gives the rows from the last to the first, until `take` says that it has enough. A row that is just being written is not there yet.
-pub fn back(file: &File, path: &Path, mut take: impl FnMut(Row) -> bool) -> Result<(), StoreError> {
+pub fn rows_back(file: &File, path: &Path, mut take: impl FnMut(Row) -> bool) -> Result<(), StoreError> {
+    back(file, path, |line| Ok(take(Row::parse(line).map_err(|error| damaged(path, format!("a row: {error}")))?)))
+}
+
+/// Gives the lines of rows from the last to the first, until `take` says that it has enough.
+pub fn back(
+    file: &File,
+    path: &Path,
+    mut take: impl FnMut(&[u8]) -> Result<bool, StoreError>,
+) -> Result<(), StoreError> {
     let mut end = read(file, path)?.whole;
     let mut window = FIRST_WINDOW;
     while end > 0 {
@@ -88,8 +97,7 @@ pub fn back(file: &File, path: &Path, mut take: impl FnMut(Row) -> bool) -> Resu
             continue;
         };
         for line in lines.rsplit(|&byte| byte == b'\n') {
-            let row = Row::parse(line).map_err(|error| damaged(path, format!("a row before byte {end}: {error}")))?;
-            if !take(row) {
+            if !take(line)? {
                 return Ok(());
             }
         }
@@ -97,6 +105,15 @@ pub fn back(file: &File, path: &Path, mut take: impl FnMut(Row) -> bool) -> Resu
         window = WINDOW;
     }
     Ok(())
+}
+
+/// The line that ends right before byte `end`, if one does and is no longer than a row is now and then.
+pub fn line_before(file: &File, end: u64) -> std::io::Result<Option<Vec<u8>>> {
+    let start = end.saturating_sub(WINDOW);
+    let bytes = read_from(file, start, end)?;
+    let Some(line) = bytes.strip_suffix(b"\n") else { return Ok(None) };
+    let before = line.iter().rposition(|&byte| byte == b'\n').map(|at| at + 1).or((start == 0).then_some(0));
+    Ok(before.and_then(|at| line.get(at..)).map(<[u8]>::to_vec))
 }
 
 /// The last whole line and where the torn bytes begin; `None` when more of the file is needed to tell.

@@ -52,7 +52,7 @@ fn store_with(rows: u64) -> (tempfile::TempDir, Store) {
 fn seal(store: &Store, guard: &mut LedgerGuard) {
     let tree = guard.tree().unwrap();
     let checkpoint = Checkpoint { origin: origin(&id()), size: tree.size(), root: tree.root(), kept: None };
-    guard.keep_checkpoint(&checkpoint.sign(&store.ledger_key().unwrap()).unwrap()).unwrap();
+    guard.keep_checkpoint(&checkpoint.sign(&store.ledger_key().unwrap()).unwrap(), &tree).unwrap();
 }
 
 fn problems(store: &Store) -> Vec<String> {
@@ -72,6 +72,7 @@ fn rows_survive_and_chain() {
     let last = guard.last().unwrap().entry_hash;
     assert_eq!(guard.append(draft(3)).unwrap().prev_hash, last);
     assert_eq!(guard.call_ids().unwrap().len(), 4);
+    assert_eq!(guard.recorded(["call-0", "call-3", "other"].into()).unwrap(), ["call-0", "call-3"].into());
     drop(guard);
     assert_eq!(store.rows(&id()).unwrap().len(), 4);
     assert_eq!(store.first_row(&id()).unwrap().unwrap().sequence, 0);
@@ -291,4 +292,45 @@ fn odd_ids_are_listed_as_they_are() {
     let listed = store.sessions().unwrap();
     assert!(listed.len() == 2 && listed.contains(&odd), "{listed:?}");
     assert!(matches!(Store::open("relative".into()), Err(StoreError::NotAbsolute { .. })));
+}
+
+/// Of a long ledger only what is new is read for its tree, which is the same one; what was kept of it is believed as far as it
+/// is the last checkpoint's.
+#[test]
+fn a_long_ledger_is_sealed_from_its_end() {
+    let (_root, store) = store_with(1);
+    let folder = store.folder(&id());
+    let mut guard = lock(&store);
+    let long = |number| {
+        let mut draft = draft(number);
+        draft.tool_name = Some("x".repeat(40_000));
+        draft
+    };
+    for number in 1..60 {
+        guard.append_unflushed(long(number)).unwrap();
+    }
+    seal(&store, &mut guard);
+    let kept = fs::read_to_string(folder.join("tree.json")).unwrap();
+    for number in 60..64 {
+        guard.append_unflushed(long(number)).unwrap();
+    }
+    let from_end = guard.tree().unwrap();
+    // Where nothing is kept, or another tree, or another place, all of it is read.
+    for wrong in [String::new(), kept.replace("\"size\":60", "\"size\":61"), kept.replacen("sha256:", "sha256:0", 1)] {
+        fs::write(folder.join("tree.json"), wrong).unwrap();
+        assert_eq!(guard.tree().unwrap(), from_end);
+    }
+    let end = kept.split(['{', ':', ',']).nth(2).unwrap().to_owned();
+    fs::write(folder.join("tree.json"), kept.replace(&end, &(end.parse::<u64>().unwrap() - 1).to_string())).unwrap();
+    assert_eq!(guard.tree().unwrap(), from_end);
+    // An early row that is no longer what was signed: what is signed next is the history as it was, and the file is not that.
+    fs::write(folder.join("tree.json"), &kept).unwrap();
+    let path = folder.join("ledger.jsonl");
+    let rewritten = fs::read_to_string(&path).unwrap().replacen("call-0", "call-9", 1);
+    OpenOptions::new().write(true).open(&path).unwrap().write_all(rewritten.as_bytes()).unwrap();
+    assert_eq!(guard.tree().unwrap(), from_end);
+    seal(&store, &mut guard);
+    assert!(!problems(&store).is_empty());
+    fs::remove_file(folder.join("tree.json")).unwrap();
+    assert!(matches!(guard.tree(), Err(StoreError::Rewritten { size: 64, .. })));
 }

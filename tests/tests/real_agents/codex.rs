@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::common::{self, Agent, begin, end, phase, verified};
+use crate::common::{self, Agent, begin, end, looked_back, phase, verified};
 use crate::mock::{Script, custom, text, tool, tool_in};
 use crate::place::{Place, package, said};
 
@@ -116,6 +116,7 @@ fn work_is_held_recorded_and_verified() {
     let coverage = phase(&report, "coverage");
     assert!(coverage["summary"].as_str().unwrap().contains("are on record"), "{report:#}");
     assert!(coverage["findings"].to_string().contains("cannot be seen here: "), "{report:#}");
+    looked_back(&place);
     end(&DIRECT, &place);
 }
 

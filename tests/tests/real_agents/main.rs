@@ -75,6 +75,14 @@ mod common {
         report
     }
 
+    /// `writ replay` finds the session by itself, and stops none of what the hooks let run.
+    pub fn looked_back(place: &Place) {
+        let found = place.json(&["replay", "--format", "json"]);
+        let told = [&found["sessions"], &found["newlyStopped"], &found["notJudged"]["unreadable"]];
+        assert_eq!(told, [&json!(1), &json!(0), &json!(0)], "{found:#}");
+        assert!(found["denied"].as_u64() > Some(1) && found["allowed"].as_u64() > Some(1), "{found:#}");
+    }
+
     pub fn phase<'a>(report: &'a Value, name: &str) -> &'a Value {
         let phases = report["phases"].as_array().unwrap();
         phases.iter().find(|phase| phase["name"] == name).unwrap_or_else(|| panic!("no phase {name}: {report:#}"))

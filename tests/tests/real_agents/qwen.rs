@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::common::{self, Agent, begin, end, phase, verified};
+use crate::common::{self, Agent, begin, end, looked_back, phase, verified};
 use crate::mock::{Script, text, tool};
 use crate::place::{Place, package, said};
 
@@ -106,6 +106,7 @@ fn work_is_held_recorded_and_verified() {
 
     let report = verified(&place);
     assert!(phase(&report, "coverage")["summary"].as_str().unwrap().contains("are on record"), "{report:#}");
+    looked_back(&place);
     end(&Qwen, &place);
 }
 

@@ -55,7 +55,9 @@ fn is_of(path: &Path, project: &Path) -> bool {
 pub fn is_one(path: &Path) -> bool {
     let sign = |entry: &Value| {
         let known = text(entry, "sessionId").is_some() && text(entry, "type").is_some();
-        (known && (entry.get("parentUuid").is_some() || text(entry, "uuid").is_some())).then_some(())
+        // A client that was made from an early one of this notes where each message is from.
+        let other = text(entry, "provenance").is_some();
+        (known && !other && (entry.get("parentUuid").is_some() || text(entry, "uuid").is_some())).then_some(())
     };
     head(path, sign).is_some()
 }

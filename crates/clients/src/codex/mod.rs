@@ -12,6 +12,7 @@ use writ_core::{Answer, Event};
 use crate::claude_code::payload::{Dialect, Ids, hints, parse_in};
 use crate::claude_code::to_json;
 use crate::jsonl;
+use crate::past::{Past, PastCall, Unseen};
 use crate::servers::{Server, Servers};
 use crate::settings::{Companion, Edited, HookSpec, Installed, Pin, Places, Settings, SettingsError};
 use crate::transcript::{Line, Listing, Reach, Told, TranscriptError, Transcripts};
@@ -67,6 +68,10 @@ impl Client for Codex {
     }
 
     fn transcripts(&self) -> Option<&dyn Transcripts> {
+        Some(self)
+    }
+
+    fn past(&self) -> Option<&dyn Past> {
         Some(self)
     }
 
@@ -185,5 +190,19 @@ impl Transcripts for Codex {
 
     fn unseen(&self) -> &'static [&'static str] {
         &rollout::UNSEEN
+    }
+}
+
+impl Past for Codex {
+    fn kept(&self, project: &Path, user: &Path, folder: Option<&Path>) -> Vec<PathBuf> {
+        rollout::kept(project, &settings::own_folder(user, folder))
+    }
+
+    fn is_one(&self, path: &Path) -> bool {
+        rollout::is_one(path)
+    }
+
+    fn calls(&self, main: &Path, take: &mut dyn FnMut(PastCall)) -> Result<Unseen, TranscriptError> {
+        rollout::calls(main, take)
     }
 }

@@ -11,10 +11,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use writ_core::json::{self, Value};
-use writ_core::{Digest, Outcome, Timestamp, ToolKind};
+use writ_core::{Digest, Outcome, Timestamp, ToolCall, ToolKind};
 
 use super::tools;
-use crate::jsonl::{self, Lines, first_entry, moment, text};
+use crate::jsonl::{self, Lines, Made, first_entry, moment, text};
+use crate::past::{PastAgent, PastCall, Unseen};
 use crate::transcript::{Call, Listing, MAIN, Reach, Told, TranscriptError};
 use crate::usage::{AgentNote, Rate, Spoken, Tokens};
 use crate::work::{Action, Change};
@@ -227,19 +228,7 @@ impl Lines for Rollout {
 
     fn acts(&self, entry: &Value) -> Vec<Action> {
         let Some(Found { id, tool, input, server_side: false, .. }) = found(entry) else { return Vec::new() };
-        let input = match text(&input, "cmd") {
-            Some(line) => command(line),
-            None => input,
-        };
-        let kind = match tool.as_str() {
-            // Text that is typed into a shell is a line of it.
-            "write_stdin" => ToolKind::Shell { command: text(&input, "chars").unwrap_or_default().to_owned() },
-            "apply_patch" if text(&input, "command").is_none() => {
-                let paths = input.as_object().into_iter().flat_map(json::Object::iter).map(|(path, _)| path.to_owned());
-                ToolKind::Edit { paths: paths.collect() }
-            }
-            _ => tools::call(tool.clone(), input, "").kind,
-        };
+        let kind = asked(&tool, input, "").kind;
         let reads = matches!(kind, ToolKind::Read { .. } | ToolKind::Own);
         let lasting = matches!(kind, ToolKind::Delegate { .. });
         let action = Action {
@@ -255,6 +244,80 @@ impl Lines for Rollout {
         };
         if reads { Vec::new() } else { vec![action] }
     }
+
+    fn made(&self, entry: &Value, cwd: &str) -> Vec<Made> {
+        let made = found(entry).map(|Found { id, tool, input, server_side, .. }| Made {
+            id: id.to_owned(),
+            call: asked(&tool, input, cwd),
+            agent: None,
+            server_side,
+        });
+        made.into_iter().collect()
+    }
+
+    fn folder<'a>(&self, entry: &'a Value) -> Option<&'a str> {
+        let payload = payload(entry, "turn_context").or_else(|| payload(entry, "session_meta"));
+        payload.and_then(|payload| text(payload, "cwd"))
+    }
+}
+
+/// The call as hooks are asked about it.
+fn asked(tool: &str, input: Value, cwd: &str) -> ToolCall {
+    let folder = ["workdir", "cwd"].iter().find_map(|name| text(&input, name)).unwrap_or_default();
+    let cwd = match folder {
+        "" => cwd.to_owned(),
+        folder if folder.starts_with('/') => folder.to_owned(),
+        folder => format!("{cwd}/{folder}"),
+    };
+    let input = match (text(&input, "cmd"), input.get("command").and_then(Value::as_array)) {
+        (Some(line), _) => command(line),
+        // Words: a shell with its line, or a program.
+        (None, Some(words)) if tool == "Bash" => {
+            let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+            match words.as_slice() {
+                [_, "-c" | "-lc", line] => command(line),
+                words => command(&words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")),
+            }
+        }
+        (None, _) => input,
+    };
+    let kind = match tool {
+        // Text that is typed into a shell is a line of it.
+        "write_stdin" => ToolKind::Shell { command: text(&input, "chars").unwrap_or_default().to_owned() },
+        "apply_patch" if text(&input, "command").is_none() => {
+            let paths = input.as_object().into_iter().flat_map(json::Object::iter).map(|(path, _)| path.to_owned());
+            ToolKind::Edit { paths: paths.collect() }
+        }
+        _ => return tools::call(tool.to_owned(), input, &cwd),
+    };
+    ToolCall { tool: tool.to_owned(), kind, input, cwd }
+}
+
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// The rollouts of root threads that began in a project.
+pub fn kept(project: &Path, own: &Path) -> Vec<PathBuf> {
+    let level = |folders: Vec<PathBuf>| folders.iter().flat_map(|folder| jsonl::folders(folder)).collect::<Vec<_>>();
+    let days = level(level(level(vec![own.join("sessions")])));
+    jsonl::beginning(days.into_iter(), |path, first| {
+        let meta = payload(first, "session_meta").filter(|meta| text(meta, "parent_thread_id").is_none());
+        let cwd = meta.and_then(|meta| text(meta, "cwd"));
+        thread(path).is_some() && cwd.is_some_and(|cwd| Path::new(cwd).starts_with(project))
+    })
+}
+
+/// Whether a file begins as a rollout does.
+pub fn is_one(path: &Path) -> bool {
+    payload(&first_entry(path), "session_meta").is_some_and(|meta| text(meta, "cli_version").is_some())
+}
+
+/// The past calls of a session.
+pub fn calls(main: &Path, take: &mut dyn FnMut(PastCall)) -> Result<Unseen, TranscriptError> {
+    let agent =
+        |name: &str, path: &Path| (name != MAIN).then(|| PastAgent { id: name.to_owned(), kind: note(path).kind });
+    jsonl::calls(&Rollout::default(), (files(main)?, "/"), agent, take)
 }
 
 /// Tells of usage. The model stands on a line of its own at each turn's beginning, which may lie before `from`.

@@ -3,13 +3,16 @@
 //! Owns the reading of the log: which calls the model made and what became of them, what it used, where turns begin. The invariant: every
 //! tool request of a readable line is told. Format page: `spec/clients/copilot.md`.
 
+use std::path::{Path, PathBuf};
+
 use writ_core::json::{Value, canonical};
 use writ_core::{Digest, Outcome, Timestamp, ToolKind};
 
 use super::tools;
-use crate::jsonl::{Lines, moment, text};
+use crate::jsonl::{self, Lines, Made, first_entry, moment, text};
 use crate::keys;
-use crate::transcript::{Call, Told};
+use crate::past::{PastCall, Unseen};
+use crate::transcript::{Call, Listing, Told, TranscriptError};
 use crate::usage::{Rate, Spoken, Tokens};
 use crate::work::{Action, Change, Replacement};
 
@@ -106,6 +109,43 @@ impl Lines for Events {
     fn acts(&self, entry: &Value) -> Vec<Action> {
         data(entry, "tool.execution_start").and_then(action).into_iter().collect()
     }
+
+    fn made(&self, entry: &Value, cwd: &str) -> Vec<Made> {
+        let made = || {
+            let call = data(entry, "tool.execution_start")?;
+            let (name, arguments) = (text(call, "toolName")?, call.get("arguments")?);
+            Some(Made {
+                id: text(call, "toolCallId")?.to_owned(),
+                call: tools::call(name.to_owned(), arguments.clone(), cwd),
+                agent: text(entry, "agentId").map(str::to_owned),
+                server_side: false,
+            })
+        };
+        made().into_iter().collect()
+    }
+
+    fn folder<'a>(&self, entry: &'a Value) -> Option<&'a str> {
+        let start = data(entry, "session.start").or_else(|| data(entry, "session.resume"))?;
+        text(start.get("context")?, "cwd")
+    }
+}
+
+/// The logs of sessions that began in a project.
+pub fn kept(project: &Path, own: &Path) -> Vec<PathBuf> {
+    jsonl::beginning(jsonl::folders(&own.join("session-state")), |path, first| {
+        let named = path.file_name().is_some_and(|name| name == "events.jsonl");
+        named && Events.folder(first).is_some_and(|cwd| Path::new(cwd).starts_with(project))
+    })
+}
+
+/// Whether a file begins as a log of this client's does.
+pub fn is_one(path: &Path) -> bool {
+    data(&first_entry(path), "session.start").is_some_and(|start| text(start, "producer") == Some("copilot-agent"))
+}
+
+/// The past calls of a session.
+pub fn calls(listing: Listing, take: &mut dyn FnMut(PastCall)) -> Result<Unseen, TranscriptError> {
+    jsonl::calls(&Events, (listing, "/"), |_name, _path| None, take)
 }
 
 /// A call that may have changed a file.

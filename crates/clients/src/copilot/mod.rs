@@ -11,6 +11,7 @@ use writ_core::json::to_compact;
 use writ_core::{Answer, Event, Reply};
 
 use crate::jsonl;
+use crate::past::{Past, PastCall, Unseen};
 use crate::settings::{Edited, HookSpec, Installed, Pin, Places, Settings, SettingsError};
 use crate::text::bounded;
 use crate::transcript::{Line, Listing, Reach, Told, TranscriptError, Transcripts};
@@ -104,6 +105,10 @@ impl Client for Copilot {
         Some(self)
     }
 
+    fn past(&self) -> Option<&dyn Past> {
+        Some(self)
+    }
+
     fn transcript_of(&self, session: &str, user: &Path, folder: Option<&Path>) -> Option<PathBuf> {
         let plain = session.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         let own = settings::own_folder(user, folder);
@@ -192,5 +197,19 @@ impl Transcripts for Copilot {
 
     fn unseen(&self) -> &'static [&'static str] {
         &events::UNSEEN
+    }
+}
+
+impl Past for Copilot {
+    fn kept(&self, project: &Path, user: &Path, folder: Option<&Path>) -> Vec<PathBuf> {
+        events::kept(project, &settings::own_folder(user, folder))
+    }
+
+    fn is_one(&self, path: &Path) -> bool {
+        events::is_one(path)
+    }
+
+    fn calls(&self, main: &Path, take: &mut dyn FnMut(PastCall)) -> Result<Unseen, TranscriptError> {
+        events::calls(self.files(main)?, take)
     }
 }

@@ -4,16 +4,17 @@
 //! updates: a message is told again, with its calls, when they have ended, and a resumed session begins with all that was. The invariant:
 //! every call of a readable line is told, each time under the same id. Format page: `spec/clients/gemini.md`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use writ_core::json::{Value, canonical};
-use writ_core::{Digest, Outcome, Timestamp, ToolKind};
+use writ_core::{Digest, Outcome, Timestamp, ToolKind, regular_file};
 
 use super::tools;
-use crate::jsonl::{Lines, first_entry, moment, text};
+use crate::jsonl::{self, Lines, Made, first_entry, moment, text};
 use crate::keys;
+use crate::past::{PastAgent, PastCall, Unseen};
 use crate::transcript::{Call, Listing, MAIN, Told, TranscriptError};
 use crate::usage::{Rate, Spoken, Tokens};
 use crate::work::{Action, Change, Replacement};
@@ -24,6 +25,8 @@ pub const UNSEEN: [&str; 1] =
 
 /// The most files of one session.
 const MOST_FILES: usize = 10_000;
+/// The longest path of a project.
+const MOST_PATH: u64 = 1 << 14;
 
 /// Its lines.
 pub struct Chats;
@@ -129,6 +132,65 @@ impl Lines for Chats {
     fn acts(&self, entry: &Value) -> Vec<Action> {
         messages(entry).into_iter().flat_map(calls).filter_map(action).collect()
     }
+
+    fn made(&self, entry: &Value, cwd: &str) -> Vec<Made> {
+        let made = |call: &Value| {
+            let (id, name) = (text(call, "id")?.to_owned(), text(call, "name")?);
+            let args = call.get("args").cloned().unwrap_or(Value::Null);
+            Some(Made {
+                id,
+                call: tools::call(name.to_owned(), args, cwd, server(name)),
+                agent: None,
+                server_side: false,
+            })
+        };
+        messages(entry).into_iter().flat_map(calls).filter_map(made).collect()
+    }
+
+    fn folder<'a>(&self, _entry: &'a Value) -> Option<&'a str> {
+        None
+    }
+}
+
+/// The server and the tool in a name of the model's, which has them as `mcp_server_tool`.
+fn server(name: &str) -> Option<(String, String)> {
+    let (server, tool) = name.strip_prefix("mcp_")?.split_once('_')?;
+    Some((server.to_owned(), tool.to_owned()))
+}
+
+/// The folder of the project that a chat file is of, as the client notes it beside the folder of its chats.
+fn project(chat: &Path) -> Option<String> {
+    let own = chat.ancestors().skip(2).take(2).map(|folder| folder.join(".project_root"));
+    let noted = own.filter_map(|path| regular_file::read(&path, MOST_PATH).ok()).next()?;
+    String::from_utf8(noted).ok().map(|path| path.trim_end().to_owned()).filter(|path| path.starts_with('/'))
+}
+
+/// The chat files that sessions of a project began with.
+pub fn kept(project_of: &Path, own: &Path) -> Vec<PathBuf> {
+    let chats = jsonl::folders(&own.join("tmp")).map(|folder| folder.join("chats"));
+    let mut seen = BTreeSet::new();
+    let mut found = jsonl::beginning(chats, |path, first| {
+        let inside = project(path).is_some_and(|folder| Path::new(&folder).starts_with(project_of));
+        inside && text(first, "kind") != Some("subagent") && text(first, "sessionId").is_some()
+    });
+    found.retain(|path| seen.insert(text(&first_entry(path), "sessionId").map(str::to_owned)));
+    found
+}
+
+/// Whether a file begins as a chat does.
+pub fn is_one(path: &Path) -> bool {
+    let first = first_entry(path);
+    text(&first, "sessionId").is_some() && text(&first, "projectHash").is_some()
+}
+
+/// The past calls of a session.
+pub fn past(main: &Path, take: &mut dyn FnMut(PastCall)) -> Result<Unseen, TranscriptError> {
+    // What it went on in is the main agent's, too.
+    let agent = |name: &str, path: &Path| {
+        (name != MAIN && path.parent() != main.parent()).then(|| PastAgent { id: name.to_owned(), kind: None })
+    };
+    let cwd = project(main).unwrap_or_else(|| "/".to_owned());
+    jsonl::calls(&Chats, (files(main)?, &cwd), agent, take)
 }
 
 /// A call that may have changed a file.

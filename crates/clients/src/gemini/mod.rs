@@ -12,6 +12,7 @@ use writ_core::{Answer, Event, Reply};
 
 use crate::claude_code::payload::{Dialect, Ids, hints, parse_in};
 use crate::jsonl;
+use crate::past::{Past, PastCall, Unseen};
 use crate::servers::{Server, Servers};
 use crate::settings::{Edited, HookSpec, Installed, Pin, Places, Settings, SettingsError};
 use crate::text::bounded;
@@ -139,6 +140,10 @@ impl Client for Gemini {
         Some(self)
     }
 
+    fn past(&self) -> Option<&dyn Past> {
+        Some(self)
+    }
+
     fn programs(&self) -> &'static [&'static str] {
         &["gemini"]
     }
@@ -235,5 +240,19 @@ impl Transcripts for Gemini {
 
     fn unseen(&self) -> &'static [&'static str] {
         &chats::UNSEEN
+    }
+}
+
+impl Past for Gemini {
+    fn kept(&self, project: &Path, user: &Path, folder: Option<&Path>) -> Vec<PathBuf> {
+        chats::kept(project, &folder.map_or_else(|| user.join(".gemini"), Path::to_owned))
+    }
+
+    fn is_one(&self, path: &Path) -> bool {
+        chats::is_one(path)
+    }
+
+    fn calls(&self, main: &Path, take: &mut dyn FnMut(PastCall)) -> Result<Unseen, TranscriptError> {
+        chats::past(main, take)
     }
 }

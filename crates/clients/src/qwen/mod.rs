@@ -12,6 +12,7 @@ use writ_core::{Answer, Event, Outcome};
 use crate::claude_code::payload::{Dialect, Ids, hints, parse_in};
 use crate::claude_code::to_json;
 use crate::jsonl;
+use crate::past::{Past, PastCall, Unseen};
 use crate::servers::{Server, Servers};
 use crate::settings::{Edited, HookSpec, Installed, Pin, Places, Settings, SettingsError};
 use crate::transcript::{Line, Listing, Reach, Told, TranscriptError, Transcripts};
@@ -75,6 +76,10 @@ impl Client for Qwen {
     }
 
     fn transcripts(&self) -> Option<&dyn Transcripts> {
+        Some(self)
+    }
+
+    fn past(&self) -> Option<&dyn Past> {
         Some(self)
     }
 
@@ -166,5 +171,19 @@ impl Transcripts for Qwen {
 
     fn beside(&self, _path: &Path) -> Vec<PathBuf> {
         Vec::new()
+    }
+}
+
+impl Past for Qwen {
+    fn kept(&self, project: &Path, user: &Path, folder: Option<&Path>) -> Vec<PathBuf> {
+        transcript::kept(project, &folder.map_or_else(|| user.join(".qwen"), Path::to_owned))
+    }
+
+    fn is_one(&self, path: &Path) -> bool {
+        transcript::is_one(path)
+    }
+
+    fn calls(&self, main: &Path, take: &mut dyn FnMut(PastCall)) -> Result<Unseen, TranscriptError> {
+        transcript::calls(main, take)
     }
 }

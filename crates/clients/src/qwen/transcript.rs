@@ -7,13 +7,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use writ_core::json::{Value, canonical};
 use writ_core::{Digest, Outcome, Timestamp, ToolKind};
 
 use super::tools;
-use crate::jsonl::{Lines, first_entry, moment, text};
+use crate::jsonl::{self, Lines, Made, first_entry, moment, text};
+use crate::past::{PastAgent, PastCall, Unseen};
 use crate::transcript::{Call, Listing, MAIN, Told, TranscriptError};
 use crate::usage::{AgentNote, Rate, Spoken, Tokens};
 use crate::work::{Action, Change, Replacement};
@@ -123,6 +124,43 @@ impl Lines for Chats {
         let calls = parts(entry).iter().filter_map(|part| part.get("functionCall"));
         calls.filter_map(|call| action(call, entry)).collect()
     }
+
+    fn made(&self, entry: &Value, cwd: &str) -> Vec<Made> {
+        let made = |call: &Value| {
+            let (tool, args) = inner(call)?;
+            Some(Made {
+                id: text(call, "id")?.to_owned(),
+                call: tools::call(tool.to_owned(), args.clone(), cwd),
+                agent: None,
+                server_side: false,
+            })
+        };
+        parts(entry).iter().filter_map(|part| part.get("functionCall")).filter_map(made).collect()
+    }
+
+    fn folder<'a>(&self, entry: &'a Value) -> Option<&'a str> {
+        text(entry, "cwd")
+    }
+}
+
+/// The chats of sessions that began in a project.
+pub fn kept(project: &Path, own: &Path) -> Vec<PathBuf> {
+    let chats = jsonl::folders(&own.join("projects")).map(|folder| folder.join("chats"));
+    jsonl::beginning(chats, |_path, first| text(first, "cwd").is_some_and(|cwd| Path::new(cwd).starts_with(project)))
+}
+
+/// Whether a file begins as a chat does.
+pub fn is_one(path: &Path) -> bool {
+    let first = first_entry(path);
+    let (message, told) = (first.get("message"), text(&first, "sessionId").is_some() && text(&first, "uuid").is_some());
+    told && message.is_none_or(|message| message.get("parts").is_some()) && text(&first, "provenance").is_some()
+}
+
+/// The past calls of a session.
+pub fn calls(main: &Path, take: &mut dyn FnMut(PastCall)) -> Result<Unseen, TranscriptError> {
+    let agent =
+        |name: &str, path: &Path| (name != MAIN).then(|| PastAgent { id: name.to_owned(), kind: note(path).kind });
+    jsonl::calls(&Chats, (files(main)?, "/"), agent, take)
 }
 
 /// A call that may have changed a file.

@@ -11,6 +11,6 @@ pub fn seal(session: &mut Session<'_>) -> Result<(), SessionError> {
     let origin = origin(&session.id);
     let tree = session.ledger().tree()?;
     let note = Checkpoint { origin, size: tree.size(), root: tree.root(), kept }.sign(&key)?;
-    session.ledger().keep_checkpoint(&note)?;
+    session.ledger().keep_checkpoint(&note, &tree)?;
     Ok(())
 }

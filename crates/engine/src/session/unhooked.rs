@@ -62,9 +62,10 @@ struct Named<'a> {
 
 /// Records the calls of a finished batch that have no row.
 pub fn batch(session: &mut Session<'_>, input: &Event, calls: &[BatchCall]) -> Result<(), SessionError> {
-    let seen = session.ledger().call_ids()?;
-    for BatchCall { call: ToolUse { id, call }, outcome } in
-        calls.iter().filter(|batch| !seen.contains(mask_id(&batch.call.id).as_ref()))
+    let ids: Vec<_> = calls.iter().map(|batch| mask_id(&batch.call.id)).collect();
+    let seen = session.ledger().recorded(ids.iter().map(AsRef::as_ref).collect())?;
+    for (BatchCall { call: ToolUse { id, call }, outcome }, _) in
+        calls.iter().zip(&ids).filter(|(_, id)| !seen.contains(id.as_ref()))
     {
         let Some(outcome) = *outcome else { continue };
         let digest = call.digest();
