@@ -37,6 +37,12 @@ pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, inpu
     if git::by_its_own_name(eval, base, arguments, span) {
         return;
     }
+    let own = if base == "writ" { subcommand(base, arguments) } else { None };
+    if let Some((name, rest)) = own
+        && by_entry(eval, &name, rest, span).is_some()
+    {
+        return;
+    }
     if by_entry(eval, base, arguments, span).is_some() {
         if let (true, Input::Text(text)) = (table::reads_code(base), input) {
             eval.unknown_use(UnknownUseKind::Text, vec![text_word(text, span)], span);
@@ -54,6 +60,26 @@ pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, inpu
     if let (false, Input::Text(text)) = (entries::reads_input(base), input) {
         eval.unknown_use(UnknownUseKind::Text, vec![text_word(text, span)], span);
     }
+}
+
+/// The longest subcommand that has an entry, `writ agentfile new`, and the words behind it.
+fn subcommand<'w>(base: &str, arguments: &'w [Word]) -> Option<(String, &'w [Word])> {
+    let (mut name, mut rest, mut found) = (base.to_owned(), arguments, None);
+    while let Some((first, behind)) = rest.split_first() {
+        let Some(word) = first.literal() else { break };
+        rest = behind;
+        if is_flag(first) {
+            // The value of `--color` stands by itself, or in the same word.
+            rest = behind.get(usize::from(word == "--color")..).unwrap_or_default();
+            continue;
+        }
+        name = format!("{name} {word}");
+        if entries::entry(&name).is_none() {
+            break;
+        }
+        found = Some((name.clone(), rest));
+    }
+    found
 }
 
 /// Commands that only a wrapper follows name hosts too.
