@@ -95,6 +95,11 @@ pub fn subject_of(session: &str, genesis: Digest) -> ResourceDescriptor {
     ResourceDescriptor::sha256(format!("{RUN}{session}"), genesis)
 }
 
+/// Whether a subject says of which session a statement is.
+pub fn is_session(subject: &ResourceDescriptor) -> bool {
+    subject.name.starts_with(RUN)
+}
+
 /// The subject that ties what an agent says to its step and to its place in the record: the seal of the row before.
 pub fn place_of(name: &str, before: Digest) -> ResourceDescriptor {
     ResourceDescriptor::sha256(format!("{STEP}{name}"), before)

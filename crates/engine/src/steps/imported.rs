@@ -12,16 +12,12 @@ use writ_evidence::dsse::{Envelope, EnvelopeError};
 use writ_evidence::intoto::{Statement, StatementError};
 use writ_evidence::keys::PublicKey;
 use writ_evidence::row::Row;
-use writ_store::Store;
+use writ_store::{Store, regular_file};
 
-use super::{StepError, may_attest};
+use super::{StepError, may_attest, told};
 use crate::Home;
 use crate::session::statements::{self, Attested, Word};
 use crate::session::{Session, SessionError};
-
-/// How the types of collections begin, whose predicate names the step (`name`).
-const COLLECTIONS: [&str; 2] =
-    ["https://witness.testifysec.com/attestation-collection/", "https://aflock.ai/attestation-collection/"];
 
 /// How an envelope was signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +57,17 @@ pub enum ImportError {
         /// The type of its predicate.
         kind: String,
     },
+    /// It is about another step.
+    #[error("it is of the step `{own}`, not of `{name}`: leave `--name` out")]
+    Other {
+        /// What its predicate says.
+        own: String,
+        /// What was asked for.
+        name: String,
+    },
+    /// It is about another session.
+    #[error("its subject is another session than this one, or this one with another beginning")]
+    Session,
     /// Its size.
     #[error("it has {bytes} bytes, and may have {}", statements::MAX_ENVELOPE)]
     TooLarge {
@@ -130,14 +137,19 @@ pub fn import(
     let imported = keys.iter().flat_map(of_key).find(|imported| imported.check(&envelope).is_ok());
     let imported = imported.ok_or(ImportError::Signature)?;
     let kind = unchecked.predicate_type().to_owned();
-    let own = COLLECTIONS.iter().any(|collection| kind.starts_with(collection));
-    let own = own.then(|| unchecked.predicate().get("name").and_then(Value::as_str)).flatten();
+    let own = told::step(&kind, unchecked.predicate());
     let name = name.or(own).ok_or_else(|| ImportError::Nameless { kind: kind.clone() })?.to_owned();
+    if let Some(own) = own.filter(|own| *own != name) {
+        return Err(ImportError::Other { own: own.to_owned(), name });
+    }
     may_attest(store, id, home, &name)?;
     let mut session = Session::resume(store, id, home, Timestamp::now()).map_err(StepError::from)?;
     let digest = Digest::of(bytes);
+    if is_of_another(&unchecked, id, session.genesis().map_err(StepError::from)?) {
+        return Err(ImportError::Session);
+    }
     // The ledger is locked: nobody else adds it in between.
-    if let Some(row) = already(store, id, digest)? {
+    if let Some(row) = already(store, id, digest, &envelope)? {
         return Err(ImportError::Twice { row });
     }
     let attested = Attested { name, kind, digest, standing: Word::Reported, uncopied: None };
@@ -146,11 +158,24 @@ pub fn import(
     Ok((attested, imported))
 }
 
-/// The row that names a file with this digest, of whatever kind: a second one for it would break the record.
-fn already(store: &Store, id: &SessionId, digest: Digest) -> Result<Option<u64>, StepError> {
-    let (hex, mut found) = (digest.hex(), None);
+/// Whether a statement says of which session it is, and means another.
+pub fn is_of_another(statement: &Statement<Value>, session: &SessionId, genesis: Digest) -> bool {
+    let own = statements::subject_of(session.as_str(), genesis);
+    let sessions = || statement.subject().iter().filter(|subject| statements::is_session(subject));
+    sessions().next().is_some() && !sessions().any(|subject| *subject == own)
+}
+
+/// The row that names a file with this digest, of whatever kind, or the same statement in another envelope: a second one would break the
+/// record.
+fn already(store: &Store, id: &SessionId, digest: Digest, envelope: &Envelope) -> Result<Option<u64>, StepError> {
+    let (hex, mut found, folder) = (digest.hex(), None, store.folder(id));
+    let same = |row: &Row| {
+        let Some(Ok(attested)) = Imported::of(row).and_then(|_imported| Attested::of(row)) else { return false };
+        let kept = regular_file::read(&folder.join(attested.file()), statements::MAX_ENVELOPE).ok();
+        kept.and_then(|bytes| Envelope::parse(&bytes).ok()).is_some_and(|kept| kept.payload() == envelope.payload())
+    };
     let each = store.each_row(id, |row| {
-        if found.is_none() && json::canonical(&row.detail).contains(&hex) {
+        if found.is_none() && (json::canonical(&row.detail).contains(&hex) || same(&row)) {
             found = Some(row.sequence);
         }
     });

@@ -5,6 +5,7 @@
 
 pub mod imported;
 mod reported;
+pub mod told;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use writ_core::json::{self, Value};
-use writ_core::{Digest, regular_file};
+use writ_core::{Digest, SessionId, regular_file};
 use writ_evaluators::input::Statement as Named;
 use writ_evidence::dsse::Envelope;
 use writ_evidence::intoto::Statement;
@@ -23,8 +23,8 @@ use crate::governing::rule_name;
 use crate::session::rows::event;
 use crate::session::statements::{Attested, MAX_ENVELOPE, Word, is_name, place_of, subject_of};
 use crate::session::{MAX_RULE, Rules};
-use crate::steps::imported::Imported;
-use crate::steps::{LINK, Link};
+use crate::steps::imported::{Imported, is_of_another};
+use crate::steps::{LINK, Link, told};
 use crate::turns::predicate::PREDICATE_TYPE;
 use crate::turns::{self, gathered};
 
@@ -80,6 +80,8 @@ pub struct Statements {
     genesis: Digest,
     good: Vec<Good>,
     digests: HashSet<Digest>,
+    /// What imported envelopes hold.
+    payloads: HashSet<Digest>,
     told: Vec<String>,
     count: u64,
     wrong: Tally,
@@ -98,6 +100,7 @@ impl Statements {
             genesis: Digest::ZERO,
             good: Vec::new(),
             digests: HashSet::new(),
+            payloads: HashSet::new(),
             told: Vec::new(),
             count: 0,
             wrong: Tally::new(),
@@ -140,7 +143,10 @@ impl Statements {
         self.count += 1;
         let imported = Imported::of(row);
         let checked = attested.and_then(|attested| match &imported {
-            Some(imported) => self.check_imported(&attested, imported).map(|()| attested),
+            Some(imported) => self.check_imported(&attested, imported).map(|payload| {
+                self.payloads.insert(payload);
+                attested
+            }),
             None => self.check(&attested, row, key).map(|_statement| attested),
         });
         match checked {
@@ -204,7 +210,7 @@ impl Statements {
     }
 
     /// Checks a statement of somebody else's: it is about what they say, and signed by the key that its row names.
-    fn check_imported(&self, attested: &Attested, imported: &Imported) -> Result<(), String> {
+    fn check_imported(&self, attested: &Attested, imported: &Imported) -> Result<Digest, String> {
         let name = &attested.name;
         if !is_name(name) || attested.standing != Word::Reported {
             return Err("its statement is not as one of somebody else's is".to_owned());
@@ -214,7 +220,15 @@ impl Statements {
         if statement.predicate_type() != attested.kind {
             return Err(format!("the statement `{name}` is of another type than its row says"));
         }
-        self.once(attested)
+        let session = self.session.as_deref().map(SessionId::new);
+        if session.is_none_or(|session| is_of_another(&statement, &session, self.genesis)) {
+            return Err(format!("the statement `{name}` is about another session"));
+        }
+        let payload = Digest::of(envelope.payload());
+        if self.payloads.contains(&payload) {
+            return Err(format!("the statement `{name}` is there in another envelope already"));
+        }
+        self.once(attested).map(|()| payload)
     }
 
     fn once(&self, attested: &Attested) -> Result<(), String> {
@@ -309,7 +323,16 @@ impl Statements {
             Some(key) => format!(", signed by the functionary {}", key.key_id()),
             None => attested.standing.told().to_owned(),
         };
-        if attested.kind == LINK {
+        if signer.is_some() {
+            let statement = self.envelope(attested, file)?.unchecked_statement::<Value>();
+            let statement = statement.map_err(|error| format!("`{name}`: {error}"))?;
+            if let Some(other) = told::step(&attested.kind, statement.predicate()).filter(|step| step != name) {
+                return Err(format!("`{name}`: the statement of row {row} is of `{other}`: {remedy}"));
+            }
+            if let Some(why) = told::failure(&attested.kind, statement.predicate()) {
+                return Err(format!("`{name}`: the statement of row {row}: {why}: {remedy} again"));
+            }
+        } else if attested.kind == LINK {
             let link = self.envelope(attested, file)?.unchecked_statement::<Link>();
             let link = link.map_err(|error| format!("`{name}`: {error}"))?.into_predicate();
             let code = link.byproducts.return_value;

@@ -6,6 +6,7 @@
 
 mod binding;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::Path;
@@ -23,6 +24,7 @@ use super::phase_names::TURNS;
 use super::policies::{self, Kept};
 use crate::governing::in_force::PolicyRef;
 use crate::governing::layers::LayerRef;
+use crate::session::rows::{ENDED, event};
 use crate::session::state::State;
 use crate::turns::attest::agent_of;
 use crate::turns::gathered::{self, Gathered};
@@ -67,6 +69,8 @@ pub struct OfAgent {
     tree: Option<String>,
     /// When its last row was written.
     ended: Option<Timestamp>,
+    /// Turns of the transcript that are over, behind the last that is attested.
+    beyond: Cell<u64>,
 }
 
 /// All statements of a session.
@@ -87,6 +91,8 @@ pub struct Turns<'a> {
     unpublished: Tally,
     wrong: Tally,
     count: u64,
+    /// The session came to its end, and nothing happened in it since.
+    ended: bool,
 }
 
 impl<'a> Turns<'a> {
@@ -107,6 +113,7 @@ impl<'a> Turns<'a> {
             unpublished: Tally::new(),
             wrong: Tally::new(),
             count: 0,
+            ended: false,
         }
     }
 
@@ -116,6 +123,11 @@ impl<'a> Turns<'a> {
             self.genesis = row.entry_hash;
             self.client = crate::session::rows::client(&row.detail).ok();
         }
+        self.ended = match event(row) {
+            "session-end" | ENDED => true,
+            "prompt" | "tool-call" | "session-start" => false,
+            _ => self.ended,
+        };
         let Some(policy) = state.and_then(|state| state.policy.as_ref()) else { return };
         let agent = gathered::agent(row).to_owned();
         let own = self.agents.entry(agent.clone()).or_default();
@@ -265,6 +277,10 @@ impl<'a> Turns<'a> {
     /// Turns follow each other, and so do the parts of one.
     fn ordered(&mut self, row: &Row, turn: &Turn, own: &OfAgent) -> Result<(), String> {
         let Some(last) = &own.last else {
+            if turn.turn > 1 {
+                let words = format!("row {}: turn {} is the first that is attested", row.sequence, turn.turn);
+                self.gaps.push((gathered::agent(row).to_owned(), turn.turn, words));
+            }
             return if turn.part.is_none() { Ok(()) } else { Err("it goes on with a turn that none began".to_owned()) };
         };
         let goes_on = turn.turn == last.turn && turn.part == Some(last.part.unwrap_or(1) + 1);
@@ -283,13 +299,17 @@ impl<'a> Turns<'a> {
     pub fn gaps(&self, order: Order, whose: &dyn Fn(&str) -> bool) -> Vec<String> {
         let far = |distance: u64| order.contiguous || order.distance.is_some_and(|most| distance > most);
         let broken = self.gaps.iter().filter(|(agent, distance, _)| whose(agent) && far(*distance));
-        broken.map(|(.., words)| format!("{words}, and the policy wants them nearer")).collect()
+        let beyond =
+            self.agents.iter().filter(|(agent, own)| whose(agent) && own.beyond.get() > 0 && far(own.beyond.get() + 1));
+        let beyond = beyond.map(|(agent, own)| own.told_beyond(agent));
+        let broken = broken.map(|(.., words)| words.clone()).chain(beyond);
+        broken.map(|words| format!("{words}, and the policy wants them nearer")).collect()
     }
 
     /// Turns of these agents that came to their end and for which nothing speaks.
     pub fn unattested(&self, whose: &dyn Fn(&str) -> bool) -> Vec<String> {
         let theirs = self.agents.iter().filter(|(agent, _)| whose(agent));
-        theirs.filter_map(|(agent, own)| own.unattested(agent)).collect()
+        theirs.filter_map(|(agent, own)| own.unattested(agent, self.ended)).collect()
     }
 
     /// One phase on the statements; nothing where no policy asks for any.
@@ -385,8 +405,18 @@ impl OfAgent {
     }
 
     /// A turn that came to its end and for which nothing speaks.
-    fn unattested(&self, agent: &str) -> Option<String> {
-        let open = self.open.iter().find(|open| open.stopped && (open.prompted || open.has_calls()))?;
+    fn unattested(&self, agent: &str, ended: bool) -> Option<String> {
+        // A sub-agent that nobody heard of again has ended with its session.
+        let over = |open: &&Gathered| open.stopped || ended && agent != MAIN;
+        let open = self.open.iter().filter(over).find(|open| open.prompted || open.has_calls())?;
         Some(format!("{agent}: no attestation speaks for the rows from {} on", open.first))
+    }
+
+    fn told_beyond(&self, agent: &str) -> String {
+        let turn = self.last.as_ref().map_or(0, |last| last.turn);
+        format!(
+            "{agent}: {} turns of the transcript are over behind turn {turn}, and none is attested",
+            self.beyond.get()
+        )
     }
 }

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use writ_clients::transcript::{Line, Transcripts};
+use writ_clients::usage::Spoken;
 use writ_core::Digest;
 use writ_evidence::merkle::{Digest512, NodeHash};
 use writ_evidence::session_tree::Binding;
@@ -99,10 +100,13 @@ impl Turns<'_> {
                     found.doubts.apart(format!("{agent}: a bundle keeps no SHA-512 of lines that it masks"));
                     continue;
                 }
-                own.reread::<Digest512>(self.folder, kept, path, agent, &|_| None, &mut found);
+                own.reread::<Digest512>(self.folder, kept, path, agent, &|_| None, &mut found, self.ended);
             } else {
                 let hidden = |line| sources.hidden(path)?.get(&line).copied();
-                own.reread::<Digest>(self.folder, kept, path, agent, &hidden, &mut found);
+                own.reread::<Digest>(self.folder, kept, path, agent, &hidden, &mut found, self.ended);
+            }
+            if own.beyond.get() > 0 {
+                found.doubts.apart(own.told_beyond(agent));
             }
         }
         let (outcome, summary) = match (found.wrong.total(), found.doubts.total()) {
@@ -127,6 +131,7 @@ impl OfAgent {
         agent: &str,
         hidden: &dyn Fn(u64) -> Option<Hidden>,
         found: &mut Found,
+        ended: bool,
     ) {
         // What stood in a transcript before it was rewritten nobody can read again.
         let begin = self.checked.iter().rposition(|one| one.rewritten).unwrap_or(0);
@@ -135,6 +140,7 @@ impl OfAgent {
         }
         let mut marks = self.checked.iter().skip(begin).peekable();
         let mut reader = Reader::<H>::default();
+        let (last, mut behind) = (self.checked.last().map(|one| one.to), Behind::default());
         // Masked lines have other lengths than those that statements count.
         let (mut number, mut length, mut longer, mut shorter) = (0, 0_u64, 0_u64, 0_u64);
         let read = kept.lines(path, 0, &mut |line| {
@@ -148,6 +154,9 @@ impl OfAgent {
                 (number, length) = (number + 1, 0);
             }
             let line = Line { end: (line.end + longer).saturating_sub(shorter), ..line };
+            if last.is_some_and(|last| line.end > last) {
+                behind.line(&line);
+            }
             reader.line_or(&line, masked.and_then(|masked| H::new(masked.hash.as_bytes())));
             while let Some(one) = marks.next_if(|one| line.ends && one.to == line.end) {
                 match reader.take() {
@@ -162,6 +171,33 @@ impl OfAgent {
         for one in marks {
             found.doubts.apart(format!("row {}: {agent}: no line ends where turn {} did", one.row, one.turn));
         }
+        self.beyond.set(behind.over(ended));
+    }
+}
+
+/// What a transcript tells behind the last turn that is attested.
+#[derive(Default)]
+struct Behind {
+    /// Turns that another followed.
+    over: u64,
+    /// A turn has begun; whether it was answered.
+    open: Option<bool>,
+}
+
+impl Behind {
+    fn line(&mut self, line: &Line<'_>) {
+        if line.prompt.is_some() {
+            self.over += u64::from(self.open == Some(true));
+            self.open = Some(false);
+        }
+        if matches!(line.spoken, Some(Spoken::Message { .. })) && self.open.is_some() {
+            self.open = Some(true);
+        }
+    }
+
+    /// How many turns are over: the last, too, where its session is.
+    fn over(&self, ended: bool) -> u64 {
+        self.over + u64::from(ended && self.open == Some(true))
     }
 }
 
