@@ -1,7 +1,7 @@
 //! The JSON Schemas of what commands print as JSON, as the binary carries them.
 //!
 //! Owns which schema is whose: the files are `spec/schemas/NAME.schema.json`, each whole in itself, and a network is asked for none. Refuses
-//! to know their content; that it fits what commands print is held by `tests/tests/schemas.rs`. Invariant: every command with
+//! to know their content; that it fits what commands print is held by `tests/tests/schemas/`. Invariant: every command with
 //! `--format json` has one. Page: `spec/output.md`.
 
 /// The schema of one form of output.
