@@ -47,9 +47,9 @@ fn what_is_said_of_consequences() {
     out.json(&["attestation", "verify", &proof, "--mode", "ignore"], 0);
     assert_eq!(out.json(&["attestation", "verify", &plan], 3)["valid"], false);
     let gate = ["gate", "--max-risk", "block", "--require-attestation"];
-    assert_eq!(out.json(&[&gate[..], &[&proof, "--command", "rm -rf ~/x"]].concat(), 0)["passes"], true);
-    out.json(&[&gate[..], &[&proof, "--command", "ls"]].concat(), 3);
-    out.json(&[&gate[..], &[&none, "--command", "ls"]].concat(), 3);
+    assert_eq!(out.json(&[&gate[..], &[proof.as_str(), "--command", "rm -rf ~/x"]].concat(), 0)["passes"], true);
+    out.json(&[&gate[..], &[proof.as_str(), "--command", "ls"]].concat(), 3);
+    out.json(&[&gate[..], &[none.as_str(), "--command", "ls"]].concat(), 3);
     out.always(&["keys", "registry"], "", 0);
     out.json(&["keys", "list"], 0);
     out.check(&VERDICTS);
