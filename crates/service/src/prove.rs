@@ -123,10 +123,8 @@ fn read(found: &Env) -> (Option<Request>, String) {
     let principal = id(request.principal());
     let Some(action) = known_action(&id(request.action())) else { return (None, principal) };
     let mut out = Request::new(action, id(request.resource()));
-    match context(found) {
-        Some(Value::Object(context)) => out.context = context,
-        Some(_) | None => return (None, principal),
-    }
+    let Some(Value::Object(context)) = context(found) else { return (None, principal) };
+    out.context = context;
     (Some(out), principal)
 }
 
