@@ -58,10 +58,10 @@ fn what_is_said_of_consequences() {
 const AGENTFILE: &str = "# syntax=agentrc.agentfile/v0.1\nAGENT reviewer\nFROM scratch\nCMD python -m agent.main\nTOOL utcp:file_read\n\
     SKILL ./skills/review\nURL https://api.github.com\nCRED github_token env:GITHUB_TOKEN host:api.github.com\nMOUNT /workspace ro\n\
     AUDIT all\nTRACE on\nISOLATION local\nSLICE cpu=2 memory=1Gi\nIMAGE docker.io/library/x:1\nALLOW invoke utcp:file_read\n\
-    DENY invoke utcp:shell\nLIMIT calls 10/min\nRATELIMIT utcp:file_read 5/min\nTIMEOUT 600\nHEALTHCHECK --interval=30s CMD true\nPOLICY\n\
+    LIMIT calls 10/min\nRATELIMIT utcp:file_read 5/min\nTIMEOUT 600\nHEALTHCHECK --interval=30s CMD true\nPOLICY\n\
     forbid(principal, action == AgentRC::Action::\"filesystem.read\", resource in AgentRC::Path::\"/workspace/secret\");\nEND\n";
 const OTHERS: &str = "AGENT others\nFROM docker.io/library/base:1\nSHELL langchain\nCMD true\nTOOLSET utcp:fs\nFUNCTION ./f.py:g\nSKILL named\n\
-    MCP github\nSERVER s https://s.example:8443\nBIND /a /b ro\nMEMORY notes ./m.py schema:Notes mode:rw\nSOP ./sops/x\nTRACE on\n";
+    MCP github\nSERVER s https://s.example:8443\nBIND /a /b ro\nMEMORY notes ./m.py schema:Notes mode:rw\nSOP ./sops/x\nTRACE on\nDENY invoke utcp:shell\n";
 
 #[test]
 fn what_is_said_of_agents() {

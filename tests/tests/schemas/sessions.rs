@@ -38,7 +38,7 @@ fn what_is_said_of_a_session() {
         &out,
         &json!({
             "version": "1.0", "name": "look", "tools": {"requireApproval": ["Bash:git push"]},
-            "files": {"allow": ["src/**"], "deny": ["**/.env"]}, "limits": {"maxToolCalls": 100, "maxSpendUSD": 5},
+            "files": {"allow": ["src/**"], "deny": ["**/.env"]}, "limits": {"maxToolCalls": 100},
         }),
     );
     assert_eq!(out.json(&["agentflow", "verify"], 0)["pass"], Value::Null);
@@ -78,7 +78,7 @@ fn what_is_said_of_a_session() {
     fs::write(&broken, bytes).unwrap();
     assert_eq!(out.json(&["verify", &broken], 3)["status"], "broken");
     fs::remove_dir_all(out.place.session()).unwrap();
-    assert_eq!(out.json(&["verify", SESSION], 4)["status"], "lost");
+    assert_eq!(out.json(&["verify", ID], 4)["status"], "lost");
     assert!(out.json(&["session", "list"], 0)[0]["problem"].is_string());
     out.json(&["status"], 0);
     out.check(&SESSION);
