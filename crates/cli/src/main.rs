@@ -11,6 +11,7 @@ mod human_check;
 mod input;
 mod lsp;
 mod output;
+mod schemas;
 
 use std::process::ExitCode;
 

@@ -123,32 +123,24 @@ fn read(found: &Env) -> (Option<Request>, String) {
     let principal = id(request.principal());
     let Some(action) = known_action(&id(request.action())) else { return (None, principal) };
     let mut out = Request::new(action, id(request.resource()));
-    for (name, value) in context(found) {
-        match json::parse(value.as_bytes()) {
-            Ok(value) => out.context.push(name, value),
-            Err(_error) => return (None, principal),
-        }
-    }
+    let Some(Value::Object(context)) = context(found) else { return (None, principal) };
+    out.context = context;
     (Some(out), principal)
 }
 
-fn context(found: &Env) -> Vec<(String, String)> {
-    let context = found.request.context().cloned().into_iter().flatten();
-    let mut pairs: Vec<(String, String)> = context.map(|(name, value)| (name, format!("{value:?}"))).collect();
-    pairs.sort();
-    pairs
+/// The request's context as JSON; `None` where Cedar has a value in it that JSON has not.
+fn context(found: &Env) -> Option<Value> {
+    let Some(context) = found.request.context() else { return Some(Value::Object(Object::default())) };
+    let text = context.to_json_value().ok()?.to_string();
+    json::parse(text.as_bytes()).ok()
 }
 
 fn shown(found: &Env) -> Value {
     let text = |uid: Option<&cedar_policy::EntityUid>| Value::from(uid.map(ToString::to_string).unwrap_or_default());
-    let mut members = Object::default();
-    for (name, value) in context(found) {
-        members.push(name, json::parse(value.as_bytes()).unwrap_or_else(|_error| Value::from(value.as_str())));
-    }
     let mut out = Object::default();
     out.push("principal", text(found.request.principal()));
     out.push("action", text(found.request.action()));
     out.push("resource", text(found.request.resource()));
-    out.push("context", Value::Object(members));
+    out.push("context", context(found).unwrap_or(Value::Null));
     Value::Object(out)
 }

@@ -1,4 +1,4 @@
-//! What a shell offers for a word, beside options: sessions on record, policies, keys.
+//! What a shell offers for a word, beside options: sessions on record, policies, keys, schemas.
 //!
 //! Reads names alone, and says nothing where they cannot be had: a completion is no place for errors.
 
@@ -11,7 +11,7 @@ use writ_engine::governing::{NAMES, repository};
 use writ_engine::session::state::State;
 use writ_store::Store;
 
-use crate::environment;
+use crate::{environment, schemas};
 
 /// Most sessions that are offered.
 const MOST: usize = 50;
@@ -64,6 +64,17 @@ pub fn keys() -> ArgValueCompleter {
 fn is_key(path: &Path) -> bool {
     let ending = path.extension().is_some_and(|ending| ending == "pem" || ending == "pub" || ending == "key");
     ending || fs::read(path).is_ok_and(|bytes| bytes.len() < 1 << 16 && bytes.starts_with(b"-----BEGIN"))
+}
+
+/// Schemas, with the commands that each is for.
+pub fn schemas() -> ArgValueCompleter {
+    ArgValueCompleter::new(|word: &OsStr| {
+        let named =
+            schemas::ALL.iter().filter(|schema| word.to_str().is_some_and(|word| schema.name.starts_with(word)));
+        named
+            .map(|schema| CompletionCandidate::new(schema.name).help(Some(schema.commands.join(", ").into())))
+            .collect()
+    })
 }
 
 /// Ids of keys that are pinned.

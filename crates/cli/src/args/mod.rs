@@ -15,6 +15,7 @@ mod package;
 mod past;
 mod policy;
 mod sandbox;
+mod schema;
 mod serve;
 mod step;
 mod token;
@@ -49,6 +50,7 @@ pub use package::{
 pub use past::{AddArgs, CasesArgs, DiffArgs, LearnArgs, PastArgs, ReplayArgs};
 pub use policy::{DecideArgs, KeyKind, KeysCommand, PolicyCommand, TrustedArgs, WhyArgs};
 pub use sandbox::{CopyApplyArgs, CopyDiffArgs, SandboxCommand, TestArgs};
+pub use schema::SchemaArgs;
 pub use serve::{LogFormat, McpCommand, McpPinsArgs, McpPinsCommand, McpProxyArgs, McpServeArgs, ServeArgs};
 pub use step::{StepCommand, StepRunArgs};
 pub use token::{TokenArgs, TokenCommand};
@@ -376,6 +378,13 @@ pub enum Command {
         after_help = "Example, for Neovim:\n  vim.lsp.start({ name = 'writ', cmd = { 'writ', 'lsp' }, root_dir = vim.fn.getcwd() })\n\nIt speaks on standard input and output."
     )]
     Lsp,
+    /// Print the JSON Schema of what a command prints as JSON, or list them.
+    #[command(
+        after_help = "Examples:\n  writ schema                                the schemas, and the commands that each is for\n  writ schema decide > decide.schema.json\n  writ schema session list                   by the \
+        command\n  writ schema --format json                  the list, for scripts\n\nOf documents that are read rather than printed: `writ policy schema`, `writ agentfile schema`. A schema says exactly what this version \
+        prints."
+    )]
+    Schema(SchemaArgs),
     /// Write manual pages, one for each command.
     #[command(after_help = "Example:\n  writ man ~/.local/share/man/man1 && man writ-policy-learn")]
     Man {

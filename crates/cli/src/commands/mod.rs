@@ -43,6 +43,7 @@ mod report;
 mod run;
 mod sandbox;
 mod sarif;
+mod schema;
 mod serve;
 mod session;
 mod session_lookup;
@@ -113,6 +114,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Status(args) => status::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Lsp => lsp::serve(),
+        Command::Schema(args) => schema::run(&args),
         Command::Man { folder } => man::run(&folder),
         Command::Report(args) => report::run(&args),
         Command::Watch(args) => watch::run(&args),

@@ -149,7 +149,7 @@ pub struct Entry {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<bool>,
     /// Milliseconds to its result.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "tookMilliseconds", skip_serializing_if = "Option::is_none")]
     pub took: Option<i64>,
     /// Whether it ran in a sandbox.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -184,6 +184,7 @@ pub struct Claim {
     /// In words.
     pub text: String,
     /// Whether it is false.
+    #[serde(rename = "isFalse")]
     pub is_false: bool,
 }
 
