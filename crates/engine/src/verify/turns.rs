@@ -31,7 +31,7 @@ use crate::turns::gathered::{self, Gathered};
 use crate::turns::named::Named;
 use crate::turns::predicate::{Cumulative, PREDICATE_TYPE, RUN, TREE, Turn};
 use crate::turns::{FOLDER, name};
-use binding::Checked;
+use binding::{Behind, Checked};
 
 /// Most turns that a report tells one by one.
 const MOST: usize = 20;
@@ -69,8 +69,8 @@ pub struct OfAgent {
     tree: Option<String>,
     /// When its last row was written.
     ended: Option<Timestamp>,
-    /// Turns of the transcript that are over, behind the last that is attested.
-    beyond: Cell<u64>,
+    /// What the transcript tells behind the last turn that is attested.
+    behind: Cell<Behind>,
 }
 
 /// All statements of a session.
@@ -299,9 +299,9 @@ impl<'a> Turns<'a> {
     pub fn gaps(&self, order: Order, whose: &dyn Fn(&str) -> bool) -> Vec<String> {
         let far = |distance: u64| order.contiguous || order.distance.is_some_and(|most| distance > most);
         let broken = self.gaps.iter().filter(|(agent, distance, _)| whose(agent) && far(*distance));
-        let beyond =
-            self.agents.iter().filter(|(agent, own)| whose(agent) && own.beyond.get() > 0 && far(own.beyond.get() + 1));
-        let beyond = beyond.map(|(agent, own)| own.told_beyond(agent));
+        let theirs =
+            self.agents.iter().filter(|(agent, own)| whose(agent) && far(own.behind.get().over(self.ended) + 1));
+        let beyond = theirs.filter_map(|(agent, own)| own.told_behind(agent, self.ended));
         let broken = broken.map(|(.., words)| words.clone()).chain(beyond);
         broken.map(|words| format!("{words}, and the policy wants them nearer")).collect()
     }
@@ -412,11 +412,11 @@ impl OfAgent {
         Some(format!("{agent}: no attestation speaks for the rows from {} on", open.first))
     }
 
-    fn told_beyond(&self, agent: &str) -> String {
+    fn told_behind(&self, agent: &str, ended: bool) -> Option<String> {
+        let over = self.behind.get().over(ended);
         let turn = self.last.as_ref().map_or(0, |last| last.turn);
-        format!(
-            "{agent}: {} turns of the transcript are over behind turn {turn}, and none is attested",
-            self.beyond.get()
-        )
+        let told =
+            || format!("{agent}: {over} turns of the transcript are over behind turn {turn}, and none is attested");
+        (over > 0).then(told)
     }
 }

@@ -100,14 +100,12 @@ impl Turns<'_> {
                     found.doubts.apart(format!("{agent}: a bundle keeps no SHA-512 of lines that it masks"));
                     continue;
                 }
-                own.reread::<Digest512>(self.folder, kept, path, agent, &|_| None, &mut found, self.ended);
+                own.reread::<Digest512>(self.folder, kept, path, agent, &|_| None, &mut found);
             } else {
                 let hidden = |line| sources.hidden(path)?.get(&line).copied();
-                own.reread::<Digest>(self.folder, kept, path, agent, &hidden, &mut found, self.ended);
+                own.reread::<Digest>(self.folder, kept, path, agent, &hidden, &mut found);
             }
-            if own.beyond.get() > 0 {
-                found.doubts.apart(own.told_beyond(agent));
-            }
+            own.told_behind(agent, self.ended).into_iter().for_each(|told| found.doubts.apart(told));
         }
         let (outcome, summary) = match (found.wrong.total(), found.doubts.total()) {
             (0, 0) => {
@@ -131,7 +129,6 @@ impl OfAgent {
         agent: &str,
         hidden: &dyn Fn(u64) -> Option<Hidden>,
         found: &mut Found,
-        ended: bool,
     ) {
         // What stood in a transcript before it was rewritten nobody can read again.
         let begin = self.checked.iter().rposition(|one| one.rewritten).unwrap_or(0);
@@ -171,13 +168,13 @@ impl OfAgent {
         for one in marks {
             found.doubts.apart(format!("row {}: {agent}: no line ends where turn {} did", one.row, one.turn));
         }
-        self.beyond.set(behind.over(ended));
+        self.behind.set(behind);
     }
 }
 
 /// What a transcript tells behind the last turn that is attested.
-#[derive(Default)]
-struct Behind {
+#[derive(Clone, Copy, Default)]
+pub struct Behind {
     /// Turns that another followed.
     over: u64,
     /// A turn has begun; whether it was answered.
@@ -196,7 +193,7 @@ impl Behind {
     }
 
     /// How many turns are over: the last, too, where its session is.
-    fn over(&self, ended: bool) -> u64 {
+    pub fn over(self, ended: bool) -> u64 {
         self.over + u64::from(ended && self.open == Some(true))
     }
 }
