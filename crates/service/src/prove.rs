@@ -132,7 +132,21 @@ fn read(found: &Env) -> (Option<Request>, String) {
 fn context(found: &Env) -> Option<Value> {
     let Some(context) = found.request.context() else { return Some(Value::Object(Object::default())) };
     let text = context.to_json_value().ok()?.to_string();
-    json::parse(text.as_bytes()).ok()
+    let Value::Object(members) = json::parse(text.as_bytes()).ok()? else { return None };
+    // What the resource says itself the solver does not know to be the same in the context.
+    let id = |uid: Option<&cedar_policy::EntityUid>| uid.map(|uid| uid.id().unescaped().to_owned()).unwrap_or_default();
+    let action = known_action(&id(found.request.action()));
+    let own = action.and_then(|action| match action.resource {
+        "Path" => Some("path"),
+        "Host" => Some("host"),
+        _ => None,
+    });
+    let mut out = Object::default();
+    for (name, value) in members.iter() {
+        let value = if Some(name) == own { Value::from(id(found.request.resource())) } else { value.clone() };
+        out.push(name, value);
+    }
+    Some(Value::Object(out))
 }
 
 fn shown(found: &Env) -> Value {
