@@ -350,7 +350,12 @@ fn what_somebody_else_signed_is_taken_as_theirs() {
     for (what, code, said) in [
         ("another key", import("build.json", "strange.pub", &[]), "none of the given keys signed it"),
         ("no name", import("action.json", "ci.pub", &[]), "give it one with `--name`"),
-        ("a turn's name", import("build.json", "ci.pub", &["--name", "turn-1"]), "no name of a step"),
+        (
+            "another step",
+            import("build.json", "ci.pub", &["--name", "test"]),
+            "it is of the step `build`, not of `test`",
+        ),
+        ("a turn's name", import("action.json", "ci.pub", &["--name", "turn-1"]), "no name of a step"),
     ]
     .map(|(what, (code, said), want)| (what, code, (said, want)))
     {

@@ -149,7 +149,7 @@ pub fn import(
         return Err(ImportError::Session);
     }
     // The ledger is locked: nobody else adds it in between.
-    if let Some(row) = already(store, id, digest, &envelope)? {
+    if let Some(row) = already(store, id, digest, (&envelope, &imported.key))? {
         return Err(ImportError::Twice { row });
     }
     let attested = Attested { name, kind, digest, standing: Word::Reported, uncopied: None };
@@ -165,12 +165,18 @@ pub fn is_of_another(statement: &Statement<Value>, session: &SessionId, genesis:
     sessions().next().is_some() && !sessions().any(|subject| *subject == own)
 }
 
-/// The row that names a file with this digest, of whatever kind, or the same statement in another envelope: a second one would break the
-/// record.
-fn already(store: &Store, id: &SessionId, digest: Digest, envelope: &Envelope) -> Result<Option<u64>, StepError> {
+/// The row that names a file with this digest, of whatever kind, or the same statement of the same key in another envelope: a second one would
+/// break the record.
+fn already(
+    store: &Store,
+    id: &SessionId,
+    digest: Digest,
+    (envelope, key): (&Envelope, &str),
+) -> Result<Option<u64>, StepError> {
     let (hex, mut found, folder) = (digest.hex(), None, store.folder(id));
     let same = |row: &Row| {
-        let Some(Ok(attested)) = Imported::of(row).and_then(|_imported| Attested::of(row)) else { return false };
+        let own = Imported::of(row).filter(|imported| imported.key == key);
+        let Some(Ok(attested)) = own.and_then(|_imported| Attested::of(row)) else { return false };
         let kept = regular_file::read(&folder.join(attested.file()), statements::MAX_ENVELOPE).ok();
         kept.and_then(|bytes| Envelope::parse(&bytes).ok()).is_some_and(|kept| kept.payload() == envelope.payload())
     };

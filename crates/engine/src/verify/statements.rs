@@ -80,8 +80,8 @@ pub struct Statements {
     genesis: Digest,
     good: Vec<Good>,
     digests: HashSet<Digest>,
-    /// What imported envelopes hold.
-    payloads: HashSet<Digest>,
+    /// What imported envelopes hold, and whose key signed it.
+    payloads: HashSet<(Digest, String)>,
     told: Vec<String>,
     count: u64,
     wrong: Tally,
@@ -144,7 +144,7 @@ impl Statements {
         let imported = Imported::of(row);
         let checked = attested.and_then(|attested| match &imported {
             Some(imported) => self.check_imported(&attested, imported).map(|payload| {
-                self.payloads.insert(payload);
+                self.payloads.insert((payload, imported.key.clone()));
                 attested
             }),
             None => self.check(&attested, row, key).map(|_statement| attested),
@@ -225,7 +225,7 @@ impl Statements {
             return Err(format!("the statement `{name}` is about another session"));
         }
         let payload = Digest::of(envelope.payload());
-        if self.payloads.contains(&payload) {
+        if self.payloads.contains(&(payload, imported.key.clone())) {
             return Err(format!("the statement `{name}` is there in another envelope already"));
         }
         self.once(attested).map(|()| payload)
