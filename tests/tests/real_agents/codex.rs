@@ -116,7 +116,7 @@ fn work_is_held_recorded_and_verified() {
     let coverage = phase(&report, "coverage");
     assert!(coverage["summary"].as_str().unwrap().contains("are on record"), "{report:#}");
     assert!(coverage["findings"].to_string().contains("cannot be seen here: "), "{report:#}");
-    looked_back(&place);
+    looked_back(&place, 0);
     end(&DIRECT, &place);
 }
 

@@ -106,7 +106,7 @@ fn work_is_held_recorded_and_verified() {
     assert!(place.rows().iter().any(theirs), "the subagent's call names it");
     let report = verified(&place);
     assert!(phase(&report, "coverage")["summary"].as_str().unwrap().contains("are on record"), "{report:#}");
-    looked_back(&place);
+    looked_back(&place, 0);
     end(&Copilot, &place);
 }
 
