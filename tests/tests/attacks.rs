@@ -88,6 +88,55 @@ fn a_tool_on_a_server_may_not_touch_what_binds_it() {
     assert!(!denied(&call(&place, "mcp__fs__write_file", r#"{"path":"src/a.rs"}"#)));
 }
 
+/// Writ's own commands write where they are told to: to a policy that is what any program writes.
+#[test]
+fn what_writs_own_commands_write_is_written() {
+    let place = Workplace::new("own-commands");
+    let repository = place.folder.join("repository");
+    fs::write(repository.join(".aflock"), r#"{"version":"1.0","name":"open"}"#).unwrap();
+    place.start();
+    let state = place.folder.join("state");
+    let state = state.display();
+    let asked = |line: &str| call(&place, "Bash", &serde_json::json!({ "command": line }).to_string());
+    for line in [
+        "writ export -o .claude/settings.json --force".to_owned(),
+        "writ export -o.claude/settings.json".to_owned(),
+        "writ --color never export --force --output=.aflock".to_owned(),
+        format!("writ export -o{state}/keys/ledger.pem --force"),
+        format!("writ export --force -o {state}/sessions/{SESSION}/ledger.jsonl"),
+        "writ verify --vsa .claude/settings.json --vsa-key k".to_owned(),
+        "writ verify --results .aflock --vsa-key k".to_owned(),
+        "writ report -o .aflock".to_owned(),
+        "writ lock -o .aflock".to_owned(),
+        "writ build -o .claude".to_owned(),
+        "writ pull example.org/a:1 -o .claude".to_owned(),
+        "writ attestation export --to .claude".to_owned(),
+        "writ agentfile new .aflock".to_owned(),
+        "writ agentfile fmt .aflock".to_owned(),
+        "writ demo --keep .claude".to_owned(),
+        "writ man .claude".to_owned(),
+        "writ consequences pages .claude".to_owned(),
+    ] {
+        let answer = asked(&line);
+        // What a folder of that name would be given is not known by names: a human is asked.
+        let held = denied(&answer) || answer.contains(r#""permissionDecision":"ask""#) && line.ends_with(".claude");
+        assert!(held, "{line}: {answer}");
+    }
+    for line in [
+        "writ export -o run.tar",
+        "writ export",
+        "writ verify run.tar --trust k.pem --format json",
+        "writ report -o run.html",
+        "writ attestation export --to proof",
+        "writ agentfile lint Agentfile",
+        "writ build -o out",
+        "writ evaluate shell 'rm -r x'",
+    ] {
+        let answer = asked(line);
+        assert!(!answer.contains("permissionDecision\":\"deny") && !answer.contains("\"ask\""), "{line}: {answer}");
+    }
+}
+
 #[test]
 fn a_pipe_where_the_policy_should_be_denies() {
     let place = Workplace::new("pipe");

@@ -132,6 +132,62 @@ fn what_is_told_late_and_what_a_crash_left_open_is_said() {
     talk.passes();
 }
 
+/// A turn that only the transcript has: nobody attested it, and nobody passes over it.
+#[test]
+fn a_turn_that_only_the_transcript_has_is_found() {
+    let near =
+        json!({"materialsFrom": {"session": {"constraints": {"requireContiguousTurns": true, "maxTurnDistance": 1}}}});
+    let unseen = |talk: &Talk, number: u64| {
+        let prompt = json!({"type": "user", "message": {"role": "user", "content": "p"}, "timestamp": "2026-01-18T10:30:00.000Z"});
+        talk.add(talk.main(), &prompt);
+        talk.says(talk.main(), &format!("unseen-{number}"), &json!({"type": "text", "text": "hi"}), 100);
+    };
+    let wanted = |talk: &Talk, words: &str| {
+        let (code, report) = talk.verify();
+        let materials = phase(&report, "materials");
+        assert_eq!((code, &materials["outcome"]), (Some(3), &json!("failed")), "{report:#}");
+        assert!(materials["findings"].to_string().contains(words), "{report:#}");
+    };
+    let first = Talk::new("turns-first", &near);
+    unseen(&first, 1);
+    unseen(&first, 2);
+    first.turn(3);
+    wanted(&first, "turn 3 is the first that is attested");
+    let behind = Talk::new("turns-behind", &near);
+    behind.turn(1);
+    unseen(&behind, 2);
+    // It may go on still: another prompt ends it.
+    behind.passes();
+    unseen(&behind, 3);
+    wanted(&behind, "1 turns of the transcript are over behind turn 1");
+    let ended = Talk::new("turns-ended", &json!({}));
+    ended.turn(1);
+    ended.event("SessionEnd", r#","reason":"exit""#);
+    ended.passes();
+    unseen(&ended, 2);
+    let (code, report) = ended.verify();
+    assert_eq!((code, &report["verified"]), (Some(3), &json!(false)), "{report:#}");
+    assert_eq!(phase(&report, "session binding")["outcome"], "absent", "{report:#}");
+}
+
+/// A sub-agent that nobody heard of again has ended with its session.
+#[test]
+fn a_sub_agent_that_never_stops_is_found() {
+    let talk = Talk::new("turns-unstopped", &json!({}));
+    talk.asks("prompt 1");
+    talk.event("SubagentStart", r#","agent_id":"b2","agent_type":"research""#);
+    assert!(talk.writes(Some("b2"), "call-b2", "src/b2.rs"));
+    talk.says(talk.main(), "end-1", &json!({"type": "text", "text": "Done."}), 1);
+    talk.stops();
+    // It may go on still.
+    talk.passes();
+    talk.event("SessionEnd", r#","reason":"exit""#);
+    let (code, report) = talk.verify();
+    let turns = phase(&report, "turns");
+    assert_eq!((code, &turns["outcome"]), (Some(3), &json!("absent")), "{report:#}");
+    assert!(turns["findings"].to_string().contains("b2: no attestation speaks"), "{report:#}");
+}
+
 #[test]
 fn sub_agents_have_statements_of_their_own() {
     let talk = with_agents("turns-agents", &json!({"spawnedAtTurn": 1}));

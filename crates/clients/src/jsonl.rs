@@ -269,16 +269,17 @@ pub(crate) fn beginning(
     folders: impl Iterator<Item = PathBuf>,
     wanted: impl Fn(&Path, &Value) -> bool,
 ) -> Vec<PathBuf> {
-    let inside = folders.flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
-    let all = inside.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
+    let all = folders
+        .flat_map(|folder| inside(&folder))
+        .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
     let mut found: Vec<PathBuf> = all.filter(|path| wanted(path, &first_entry(path))).collect();
     let written = |path: &PathBuf| fs::metadata(path).and_then(|found| found.modified()).ok();
     found.sort_by_cached_key(|path| (written(path), path.clone()));
     found
 }
 
-/// The folders in a folder.
-pub(crate) fn folders(of: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+/// What is in a folder.
+pub(crate) fn inside(of: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     fs::read_dir(of).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 

@@ -10,6 +10,7 @@ use writ_engine::bundle::{self, ExportOptions, Exported};
 use writ_store::Store;
 
 use crate::args::{ExportArgs, Format};
+use crate::commands::private;
 use crate::commands::session_lookup::{session, store};
 use crate::environment;
 use crate::exit::Failure;
@@ -32,7 +33,7 @@ fn to_stdout(store: &Store, id: &SessionId, args: &ExportArgs) -> Result<(), Fai
             "a bundle is no text for a terminal: give `-o FILE`, or lead it into a program",
         ));
     }
-    let scratch = tempfile::tempdir().map_err(Failure::could_not)?;
+    let scratch = private().tempdir().map_err(Failure::could_not)?;
     let mut out = BufWriter::new(out);
     let made = bundle::export(store, id, options(args), scratch.path(), &mut out).map_err(Failure::could_not)?;
     out.flush().map_err(Failure::could_not)?;
@@ -57,7 +58,7 @@ fn to_file(store: &Store, id: &SessionId, args: &ExportArgs, to: &Path) -> Resul
     let folder = to.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
     let at = |error: std::io::Error| Failure::could_not(format!("{}: {error}", folder.display()));
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(at)?;
-    let scratch = tempfile::tempdir_in(folder).map_err(at)?;
+    let scratch = private().tempdir_in(folder).map_err(at)?;
     let mut out = BufWriter::new(&mut file);
     let made = bundle::export(store, id, options(args), scratch.path(), &mut out).map_err(Failure::could_not)?;
     out.flush().map_err(at)?;

@@ -17,8 +17,8 @@ use writ_service::evaluators;
 
 use crate::args::{Format, VerifyArgs};
 use crate::commands::keys::{public_key, signing_key};
-use crate::commands::package;
 use crate::commands::session_lookup::{failure, store};
+use crate::commands::{package, private};
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
@@ -126,7 +126,7 @@ fn digest(path: &Path) -> std::io::Result<Digest> {
 
 /// Verifies a bundle, which is laid out where temporary files are.
 fn of_bundle(path: &Path, home: &Home, options: &Options, args: &VerifyArgs) -> Result<(), Failure> {
-    let room = tempfile::tempdir()?;
+    let room = private().tempdir()?;
     match verify::bundle(path, room.path(), home, options) {
         Ok(report) => answer(&report, args, path),
         Err(BundleVerifyError::Verify(error)) => Err(failure(error)),

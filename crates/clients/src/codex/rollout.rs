@@ -299,7 +299,7 @@ fn quoted(word: &str) -> String {
 
 /// The rollouts of root threads that began in a project.
 pub fn kept(project: &Path, own: &Path) -> Vec<PathBuf> {
-    let level = |folders: Vec<PathBuf>| folders.iter().flat_map(|folder| jsonl::folders(folder)).collect::<Vec<_>>();
+    let level = |folders: Vec<PathBuf>| folders.iter().flat_map(|folder| jsonl::inside(folder)).collect::<Vec<_>>();
     let days = level(level(level(vec![own.join("sessions")])));
     jsonl::beginning(days.into_iter(), |path, first| {
         let meta = payload(first, "session_meta").filter(|meta| text(meta, "parent_thread_id").is_none());

@@ -132,7 +132,7 @@ impl Lines for Events {
 
 /// The logs of sessions that began in a project.
 pub fn kept(project: &Path, own: &Path) -> Vec<PathBuf> {
-    jsonl::beginning(jsonl::folders(&own.join("session-state")), |path, first| {
+    jsonl::beginning(jsonl::inside(&own.join("session-state")), |path, first| {
         let named = path.file_name().is_some_and(|name| name == "events.jsonl");
         named && Events.folder(first).is_some_and(|cwd| Path::new(cwd).starts_with(project))
     })

@@ -167,7 +167,7 @@ fn project(chat: &Path) -> Option<String> {
 
 /// The chat files that sessions of a project began with.
 pub fn kept(project_of: &Path, own: &Path) -> Vec<PathBuf> {
-    let chats = jsonl::folders(&own.join("tmp")).map(|folder| folder.join("chats"));
+    let chats = jsonl::inside(&own.join("tmp")).map(|folder| folder.join("chats"));
     let mut seen = BTreeSet::new();
     let mut found = jsonl::beginning(chats, |path, first| {
         let inside = project(path).is_some_and(|folder| Path::new(&folder).starts_with(project_of));

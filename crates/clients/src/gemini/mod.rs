@@ -245,7 +245,7 @@ impl Transcripts for Gemini {
 
 impl Past for Gemini {
     fn kept(&self, project: &Path, user: &Path, folder: Option<&Path>) -> Vec<PathBuf> {
-        chats::kept(project, &folder.map_or_else(|| user.join(".gemini"), Path::to_owned))
+        chats::kept(project, &settings::own_folder(user, folder))
     }
 
     fn is_one(&self, path: &Path) -> bool {

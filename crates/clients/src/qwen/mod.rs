@@ -176,7 +176,7 @@ impl Transcripts for Qwen {
 
 impl Past for Qwen {
     fn kept(&self, project: &Path, user: &Path, folder: Option<&Path>) -> Vec<PathBuf> {
-        transcript::kept(project, &folder.map_or_else(|| user.join(".qwen"), Path::to_owned))
+        transcript::kept(project, &settings::own_folder(user, folder))
     }
 
     fn is_one(&self, path: &Path) -> bool {

@@ -4,7 +4,7 @@
 //! client reads: an edit could not keep them where they are. The invariant: every file named here is protected from the agent (R19).
 //! Format page: `spec/clients/qwen.md`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use writ_core::json::{Value, parse_with};
 
@@ -67,9 +67,14 @@ fn is_ours(entry: &Value) -> bool {
     entry.get("command").and_then(Value::as_str).is_some_and(|line| guard::is_of(line, NAME))
 }
 
+/// The user's own folder of this client.
+pub fn own_folder(home: &Path, folder: Option<&Path>) -> PathBuf {
+    folder.map_or_else(|| home.join(".qwen"), Path::to_owned)
+}
+
 /// The settings files that the client reads in `project`.
 pub fn places(project: &Path, home: &Path, folder: Option<&Path>) -> Places {
-    let own = folder.map_or_else(|| home.join(".qwen"), Path::to_owned);
+    let own = own_folder(home, folder);
     let settings = vec![own.join("settings.json"), project.join(".qwen/settings.json"), MANAGED.into()];
     let mut others: Vec<_> = RELOADED.iter().map(|(name, what)| (own.join(name), *what)).collect();
     others.push(("/etc/qwen-code/system-defaults.json".into(), "the client's settings"));

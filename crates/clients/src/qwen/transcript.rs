@@ -145,7 +145,7 @@ impl Lines for Chats {
 
 /// The chats of sessions that began in a project.
 pub fn kept(project: &Path, own: &Path) -> Vec<PathBuf> {
-    let chats = jsonl::folders(&own.join("projects")).map(|folder| folder.join("chats"));
+    let chats = jsonl::inside(&own.join("projects")).map(|folder| folder.join("chats"));
     jsonl::beginning(chats, |_path, first| text(first, "cwd").is_some_and(|cwd| Path::new(cwd).starts_with(project)))
 }
 

@@ -7,7 +7,7 @@
 use writ_core::json::Value;
 
 /// How the types of collections begin, whose predicate names the step (`name`).
-pub const COLLECTIONS: [&str; 2] =
+const COLLECTIONS: [&str; 2] =
     ["https://witness.testifysec.com/attestation-collection/", "https://aflock.ai/attestation-collection/"];
 /// How the types of links begin.
 const LINKS: [&str; 2] = ["https://in-toto.io/attestation/link/", "https://in-toto.io/Link/"];
@@ -37,6 +37,9 @@ pub fn failure(kind: &str, predicate: &Value) -> Option<String> {
         Some(Value::Number(code)) => Some(format!("the command ended with {code}")),
         _ => Some("it does not say how its command ended".to_owned()),
     };
+    if (is_of(kind, &LINKS) || is_of(kind, &COLLECTIONS)) && step(kind, predicate).is_none() {
+        return Some("it names no step".to_owned());
+    }
     if is_of(kind, &LINKS) {
         let byproducts = predicate.get("byproducts");
         let code = |name: &str| byproducts.and_then(|byproducts| byproducts.get(name));
@@ -55,5 +58,54 @@ pub fn failure(kind: &str, predicate: &Value) -> Option<String> {
         kind if kind.starts_with(TEST_RESULT) => passed("result"),
         kind if kind.starts_with(SUMMARY) => passed("verificationResult"),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use writ_core::json;
+
+    fn told(kind: &str, predicate: &str) -> (Option<String>, Option<String>) {
+        let predicate = json::parse(predicate.as_bytes()).unwrap();
+        (step(kind, &predicate).map(str::to_owned), failure(kind, &predicate))
+    }
+
+    #[test]
+    fn a_step_is_good_where_its_statement_says_so() {
+        let (link, old) = ("https://in-toto.io/attestation/link/v0.3", "https://in-toto.io/Link/v0.2");
+        let witness = "https://witness.testifysec.com/attestation-collection/v0.1";
+        let ran = |code: &str| {
+            format!(
+                r#"{{"name":"b","attestations":[{{"type":"https://witness.dev/attestations/git/v0.1","attestation":{{}}}},{{"type":"https://witness.dev/attestations/command-run/v0.1","attestation":{{"exitcode":{code}}}}}]}}"#
+            )
+        };
+        let (result, summary) =
+            ("https://in-toto.io/attestation/test-result/v0.1", "https://slsa.dev/verification_summary/v1");
+        for (kind, predicate, named, good) in [
+            (link, r#"{"name":"b","byproducts":{"return-value":0}}"#.to_owned(), true, true),
+            (old, r#"{"name":"b","byproducts":{"return_value":0}}"#.to_owned(), true, true),
+            (link, r#"{"name":"b","byproducts":{"return-value":7,"return_value":0}}"#.to_owned(), true, false),
+            (link, r#"{"name":"b","byproducts":{"return-value":"0"}}"#.to_owned(), true, false),
+            (link, r#"{"name":"b","byproducts":{"return-value":false}}"#.to_owned(), true, false),
+            (link, r#"{"name":"b","byproducts":{}}"#.to_owned(), true, false),
+            (link, r#"{"name":"b"}"#.to_owned(), true, false),
+            (link, r#"{"byproducts":{"return-value":0}}"#.to_owned(), false, false),
+            (link, "null".to_owned(), false, false),
+            (witness, ran("0"), true, true),
+            (witness, ran("7"), true, false),
+            (witness, ran("null"), true, false),
+            (witness, r#"{"name":"b","attestations":[]}"#.to_owned(), true, true),
+            (witness, r#"{"attestations":[]}"#.to_owned(), false, false),
+            (result, r#"{"result":"PASSED"}"#.to_owned(), false, true),
+            (result, r#"{"result":"WARNED"}"#.to_owned(), false, false),
+            (result, "{}".to_owned(), false, false),
+            (summary, r#"{"verificationResult":"PASSED"}"#.to_owned(), false, true),
+            (summary, r#"{"verificationResult":"FAILED"}"#.to_owned(), false, false),
+            ("https://slsa.dev/provenance/v1", r#"{"name":"other"}"#.to_owned(), false, true),
+        ] {
+            let (step, failed) = told(kind, &predicate);
+            assert_eq!((step.is_some(), failed.is_none()), (named, good), "{kind} {predicate}: {failed:?}");
+        }
     }
 }

@@ -41,6 +41,8 @@ struct Good {
     file: String,
     /// Of what somebody else signed, their key.
     signer: Option<PublicKey>,
+    /// Of that, the step that it names itself.
+    step: Option<String>,
 }
 
 /// A statement that a policy wants.
@@ -65,6 +67,11 @@ impl Good {
     /// Whether it counts: the session signed it, or a functionary did.
     fn counts_by(&self, by: &Functionaries) -> bool {
         self.signer.as_ref().is_none_or(|key| by.have(key))
+    }
+
+    /// Whether it is of the step that it is called.
+    fn is_of_its_name(&self) -> bool {
+        self.step.as_ref().is_none_or(|step| *step == self.attested.name)
     }
 
     /// How it is known.
@@ -137,20 +144,20 @@ impl Statements {
             let kind = PREDICATE_TYPE.to_owned();
             let attested =
                 Attested { name, kind, digest: turn.attestation, standing: Word::Observed, uncopied: turn.unpublished };
-            self.good.push(Good { row: row.sequence, attested, turn: Some(whose), file, signer: None });
+            self.good.push(Good { row: row.sequence, attested, turn: Some(whose), file, signer: None, step: None });
         }
         let Some(attested) = Attested::of(row) else { return };
         self.count += 1;
         let imported = Imported::of(row);
         let checked = attested.and_then(|attested| match &imported {
-            Some(imported) => self.check_imported(&attested, imported).map(|payload| {
+            Some(imported) => self.check_imported(&attested, imported).map(|(payload, step)| {
                 self.payloads.insert((payload, imported.key.clone()));
-                attested
+                (attested, step)
             }),
-            None => self.check(&attested, row, key).map(|_statement| attested),
+            None => self.check(&attested, row, key).map(|_statement| (attested, None)),
         });
         match checked {
-            Ok(attested) => {
+            Ok((attested, step)) => {
                 if self.told.len() < MOST {
                     let standing = match &imported {
                         Some(imported) => format!(", {}", imported.told()),
@@ -161,7 +168,7 @@ impl Statements {
                 self.digests.insert(attested.digest);
                 let file = attested.file();
                 let signer = imported.as_ref().and_then(Imported::key);
-                self.good.push(Good { row: row.sequence, attested, turn: None, file, signer });
+                self.good.push(Good { row: row.sequence, attested, turn: None, file, signer, step });
             }
             Err(why) => self.wrong.add(row.sequence, &why),
         }
@@ -209,8 +216,9 @@ impl Statements {
         Ok(statement)
     }
 
-    /// Checks a statement of somebody else's: it is about what they say, and signed by the key that its row names.
-    fn check_imported(&self, attested: &Attested, imported: &Imported) -> Result<Digest, String> {
+    /// Checks a statement of somebody else's: it is about what they say, and signed by the key that its row names. Gives the digest of what
+    /// was signed, and the step that it names.
+    fn check_imported(&self, attested: &Attested, imported: &Imported) -> Result<(Digest, Option<String>), String> {
         let name = &attested.name;
         if !is_name(name) || attested.standing != Word::Reported {
             return Err("its statement is not as one of somebody else's is".to_owned());
@@ -228,7 +236,8 @@ impl Statements {
         if self.payloads.contains(&(payload, imported.key.clone())) {
             return Err(format!("the statement `{name}` is there in another envelope already"));
         }
-        self.once(attested).map(|()| payload)
+        let step = told::step(&attested.kind, statement.predicate()).map(str::to_owned);
+        self.once(attested).map(|()| (payload, step))
     }
 
     fn once(&self, attested: &Attested) -> Result<(), String> {
@@ -318,17 +327,17 @@ impl Statements {
             None => format!("`{name}`: no statement: {remedy}"),
         };
         let good = order.into_iter().find_map(of).ok_or_else(none)?;
-        let (Good { row, attested, file, signer, .. }, known) = (good, good.known());
+        let (Good { row, attested, file, signer, step, .. }, known) = (good, good.known());
         let how = match signer {
             Some(key) => format!(", signed by the functionary {}", key.key_id()),
             None => attested.standing.told().to_owned(),
         };
         if signer.is_some() {
-            let statement = self.envelope(attested, file)?.unchecked_statement::<Value>();
-            let statement = statement.map_err(|error| format!("`{name}`: {error}"))?;
-            if let Some(other) = told::step(&attested.kind, statement.predicate()).filter(|step| step != name) {
+            if let Some(other) = step.as_ref().filter(|_| !good.is_of_its_name()) {
                 return Err(format!("`{name}`: the statement of row {row} is of `{other}`: {remedy}"));
             }
+            let statement = self.envelope(attested, file)?.unchecked_statement::<Value>();
+            let statement = statement.map_err(|error| format!("`{name}`: {error}"))?;
             if let Some(why) = told::failure(&attested.kind, statement.predicate()) {
                 return Err(format!("`{name}`: the statement of row {row}: {why}: {remedy} again"));
             }
@@ -381,7 +390,7 @@ impl Statements {
         if self.wrong.total() > 0 {
             return Err("not every statement is what was recorded".to_owned());
         }
-        let counting = self.counting().filter(|good| good.counts_by(by));
+        let counting = self.counting().filter(|good| good.counts_by(by) && good.is_of_its_name());
         let document = |(Good { attested, file, .. }, also): (&Good, Option<String>)| {
             let envelope = self.envelope(attested, file)?;
             let document =

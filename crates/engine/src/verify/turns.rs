@@ -24,7 +24,7 @@ use super::phase_names::TURNS;
 use super::policies::{self, Kept};
 use crate::governing::in_force::PolicyRef;
 use crate::governing::layers::LayerRef;
-use crate::session::rows::{ENDED, event};
+use crate::session::rows::{ENDED, RESUMED, event};
 use crate::session::state::State;
 use crate::turns::attest::agent_of;
 use crate::turns::gathered::{self, Gathered};
@@ -125,7 +125,7 @@ impl<'a> Turns<'a> {
         }
         self.ended = match event(row) {
             "session-end" | ENDED => true,
-            "prompt" | "tool-call" | "session-start" => false,
+            "prompt" | "tool-call" | RESUMED => false,
             _ => self.ended,
         };
         let Some(policy) = state.and_then(|state| state.policy.as_ref()) else { return };
