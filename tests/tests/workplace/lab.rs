@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -103,15 +103,22 @@ impl Lab {
 
     /// Every file of the state and the repository whose bytes hold a text.
     pub fn files_with(&self, text: &str) -> Vec<PathBuf> {
+        // What a call used meanwhile goes away behind it; what is gone holds no text.
+        fn there<T>(found: io::Result<T>) -> Option<T> {
+            match found {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                other => Some(other.unwrap()),
+            }
+        }
         let mut found = Vec::new();
         let mut folders = vec![self.place.folder.clone()];
         while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
-                let kind = entry.file_type().unwrap();
+            for entry in there(fs::read_dir(folder)).into_iter().flatten().map(Result::unwrap) {
+                let Some(kind) = there(entry.file_type()) else { continue };
                 if kind.is_dir() {
                     folders.push(entry.path());
                 } else if kind.is_file() {
-                    let bytes = fs::read(entry.path()).unwrap();
+                    let bytes = there(fs::read(entry.path())).unwrap_or_default();
                     if bytes.windows(text.len()).any(|part| part == text.as_bytes()) {
                         found.push(entry.path());
                     }
