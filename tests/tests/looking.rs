@@ -173,11 +173,11 @@ fn the_page_of_a_long_session_is_small_and_opens_whole() {
     eprintln!("{size} bytes, made in {made:?}, opened in {alone:?} beyond an empty page's {without:?}");
 }
 
-/// `writ` in a terminal of 120 by 40, where these keys are pressed one by one, each once what the last drew stands; what
-/// it drew.
-fn in_a_terminal(place: &Workplace, words: &str, keys: &[&str]) -> (bool, String) {
+/// `writ` in a terminal of 400 by 40 (wider than any folder's name), where these keys are pressed one by one, each once what the last drew stands: what a
+/// person sees before each key, whether it ended well, and everything it sent to the terminal.
+fn in_a_terminal(place: &Workplace, words: &str, keys: &[&str]) -> (Vec<String>, bool, String) {
     let writ = place.command(&[]);
-    let line = format!("stty cols 120 rows 40; {} {words}", writ.get_program().display());
+    let line = format!("stty cols 400 rows 40; {} {words}", writ.get_program().display());
     let mut command = Command::new("script");
     command.args(["-qefc", &line, "/dev/null"]).current_dir(place.folder.join("repository")).env_clear();
     command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("TERM", "xterm-256color");
@@ -185,37 +185,49 @@ fn in_a_terminal(place: &Workplace, words: &str, keys: &[&str]) -> (bool, String
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("script(1)");
     let (mut typed, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-    let (sent, drawn) = mpsc::channel();
-    let reader = thread::spawn(move || {
-        let (mut all, mut part) = (Vec::new(), [0; 4096]);
+    let (sent, drawn) = mpsc::channel::<Vec<u8>>();
+    thread::spawn(move || {
+        let mut part = [0; 4096];
         while let Ok(length @ 1..) = screen.read(&mut part) {
-            all.extend_from_slice(&part[..length]);
-            sent.send(()).ok();
+            sent.send(part[..length].to_vec()).ok();
         }
-        String::from_utf8_lossy(&all).into_owned()
     });
+    let (mut all, mut terminal, mut seen) = (Vec::new(), vt100::Parser::new(40, 400, 0), Vec::new());
     for key in keys {
         // Something is drawn, however long it takes, and then nothing more.
-        drawn.recv_timeout(Duration::from_secs(20)).unwrap_or_else(|_| panic!("nothing drawn before {key:?}"));
-        while drawn.recv_timeout(Duration::from_millis(500)).is_ok() {}
+        let first = drawn.recv_timeout(Duration::from_secs(20));
+        let mut part = first.unwrap_or_else(|_| panic!("nothing drawn before {key:?}"));
+        while let Ok(more) = drawn.recv_timeout(Duration::from_millis(500)) {
+            part.extend(more);
+        }
+        terminal.process(&part);
+        all.extend(part);
+        seen.push(terminal.screen().contents());
         drop(typed.write_all(key.as_bytes()));
     }
     let done = child.wait().unwrap().success();
     drop(typed);
-    (done, reader.join().unwrap())
+    all.extend(drawn.iter().flatten());
+    (seen, done, String::from_utf8_lossy(&all).into_owned())
 }
 
 #[test]
 fn a_session_opens_in_a_terminal() {
     let place = session("open");
     end(&place);
-    let (done, drawn) = in_a_terminal(&place, "session open", &["g", "n", "\t", "1", "/git\r", "q"]);
+    let (seen, done, drawn) = in_a_terminal(&place, "session open", &["g", "n", "\t", "1", "/git\r", "q"]);
     assert!(done, "{drawn}");
-    for part in ["session workplace", "timeline", "denied", "asked", "to allow it", "/files/deny/0", "filter:", "  /▏"]
-    {
-        assert!(drawn.contains(part), "no {part} in {drawn:?}");
+    let [first, _, stopped, files, _, found] = seen.as_slice() else { panic!("{seen:#?}") };
+    for (screen, parts) in [
+        (first, &["session workplace", "timeline", "denied", "asked", "<img src=x onerror", "\\u{1b}[2J\\u{202e}"][..]),
+        (stopped, &["to allow it", "/files/deny/0"]),
+        (files, &["stopped  path"]),
+        (found, &["filter:", "/git"]),
+    ] {
+        for part in parts {
+            assert!(screen.contains(part), "no {part} in\n{screen}\n of {seen:#?}");
+        }
     }
-    assert!(drawn.contains("<img src=x onerror") && drawn.contains("\\u{1b}[2J\\u{202e}"), "{drawn:?}");
     // It begins and ends on the other screen, and draws nothing that a name says.
     assert!(drawn.contains("\u{1b}[?1049h") && drawn.contains("\u{1b}[?1049l") && !drawn.contains('\u{202e}'));
     let piped = place.writ(&["session", "open"]);
