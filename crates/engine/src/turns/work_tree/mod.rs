@@ -112,4 +112,6 @@ impl Clock {
 }
 
 #[cfg(test)]
+mod random;
+#[cfg(test)]
 mod tests;
