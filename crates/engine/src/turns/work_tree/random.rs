@@ -161,7 +161,11 @@ impl Case {
 
     fn git(&self, args: &[&str], index: &str) -> Result<String, String> {
         let mut command = Command::new("git");
-        command.args(["-c", "core.quotePath=false"]).args(args).current_dir(&self.work).env("HOME", &self.home);
+        command
+            .args(["-c", "core.quotePath=false", "-c", "core.fsync=none"])
+            .args(args)
+            .current_dir(&self.work)
+            .env("HOME", &self.home);
         let done = command
             .env("GIT_INDEX_FILE", self.work.join(".git").join(index))
             .env("XDG_CONFIG_HOME", self.home.join(".config"));
