@@ -8,7 +8,7 @@ use std::process::Command;
 
 use super::*;
 
-const CASES: u64 = 400;
+const CASES: u64 = 300;
 const ATOMS: &[&str] = &[
     "a",
     "b",

@@ -30,7 +30,6 @@ pub struct Layout {
 }
 
 /// Settings that are on or off.
-#[expect(clippy::struct_excessive_bools, reason = "each is a setting of git's, which has no other values")]
 pub struct Switches {
     /// Whether the executable bit counts.
     pub modes: bool,

@@ -132,8 +132,8 @@ impl<'r> Reader<'r> {
         }
         if let Some(pattern) = condition.strip_prefix("hasconfig:remote.*.url:") {
             self.asked_for_remotes = true;
-            let remotes = self.remotes.iter().flatten();
-            return Ok(remotes.into_iter().any(|own| matches(pattern, false, own.as_bytes())));
+            let mut remotes = self.remotes.iter().flatten();
+            return Ok(remotes.any(|own| matches(pattern, false, own.as_bytes())));
         }
         let (pattern, fold) = match (condition.strip_prefix("gitdir:"), condition.strip_prefix("gitdir/i:")) {
             (Some(pattern), _) => (pattern, false),

@@ -145,7 +145,9 @@ impl Walk {
             }
             let (path, inside) = (entry.path(), joined(at.inside, &name));
             let kind = entry.file_type().map_err(failed)?;
-            let out = at.out || lists.leaves_out(&inside, kind.is_dir(), &mut self.clock)?;
+            // What is tracked counts, whatever the lists say of it.
+            let counts = !kind.is_dir() && self.index.files.contains_key(&inside);
+            let out = !counts && (at.out || lists.leaves_out(&inside, kind.is_dir(), &mut self.clock)?);
             let refused = at.refused || layout.on.refuse(&name, kind.is_symlink());
             if kind.is_dir() {
                 let inner = Folder { path: &path, inside: &inside, out, refused, depth: at.depth + 1 };
