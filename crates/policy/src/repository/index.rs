@@ -36,6 +36,8 @@ pub struct Entry<'a> {
     pub stage: u16,
     /// Its file is left out of the work tree.
     pub skipped: bool,
+    /// git is told not to look whether its file was changed.
+    pub assumed: bool,
 }
 
 /// What the index remembers of a file, cut to 32 bits each.
@@ -94,7 +96,8 @@ pub fn each(bytes: &[u8], hash: usize, take: &mut dyn FnMut(Entry<'_>)) -> Optio
             return None;
         }
         let stat = Stat { changed, modified, inode, size };
-        take(Entry { path: &path, id, mode, stat, stage: (flags >> 12) & 3, skipped: more & 0x4000 != 0 });
+        let (skipped, assumed) = (more & 0x4000 != 0, flags & 0x8000 != 0);
+        take(Entry { path: &path, id, mode, stat, stage: (flags >> 12) & 3, skipped, assumed });
     }
     // A part of the entries is in another file.
     let split = reader.bytes.windows(4).take(4096).any(|sign| sign == b"link");

@@ -7,8 +7,12 @@
 
 mod hash;
 mod ignored;
+mod place;
 mod repository;
+mod settings;
+mod tracked;
 mod walk;
+mod wildmatch;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -28,6 +32,17 @@ pub enum TreeError {
     /// The repository is of a kind that is not read here.
     #[error("{}", .0)]
     Kind(&'static str),
+    /// A settings file is damaged.
+    #[error("{} has a line that is no setting, and git refuses it", .0.display())]
+    Settings(PathBuf),
+    /// git itself refuses to add something, or would overlook it.
+    #[error("{}: {why}", path.display())]
+    Refused {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        why: &'static str,
+    },
     /// A file or folder cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Io {
@@ -60,17 +75,43 @@ pub struct WorkTree {
 /// The hash of the work tree that a folder lies in. `home` is the user's, whose settings of git count.
 pub fn of(folder: &Path, home: Option<&Path>) -> Result<WorkTree, TreeError> {
     let layout = Layout::around(folder, home)?;
-    let walked = Walk::of(&layout, Instant::now() + MOST_TIME)?;
+    let walked = Walk::of(&layout, Clock::new())?;
     let function = layout.function;
     let filtered = layout.filtered || walked.filtered;
     let hash = walked.root(&layout, filtered)?;
-    Ok(WorkTree { algorithm: function.name(), hash, filtered, branch: layout.branch() })
+    Ok(WorkTree { algorithm: function.name(), hash, filtered, branch: layout.place.branch() })
 }
 
-/// The root of a repository's work tree, where a folder lies in one.
-pub fn root(folder: &Path) -> Option<&Path> {
-    folder.ancestors().find(|at| at.join(".git").symlink_metadata().is_ok())
+/// The time that is left.
+struct Clock {
+    until: Instant,
+    spent: usize,
 }
 
+impl Clock {
+    /// Steps between two looks at the time.
+    const STEPS: usize = 1 << 20;
+
+    fn new() -> Self {
+        Self { until: Instant::now() + MOST_TIME, spent: 0 }
+    }
+
+    fn look(&self) -> Result<(), TreeError> {
+        if Instant::now() > self.until { Err(TreeError::TooLarge) } else { Ok(()) }
+    }
+
+    /// Counts so many steps, and looks at the time now and then.
+    fn spend(&mut self, steps: usize) -> Result<(), TreeError> {
+        self.spent += steps;
+        if self.spent < Self::STEPS {
+            return Ok(());
+        }
+        self.spent = 0;
+        self.look()
+    }
+}
+
+#[cfg(test)]
+mod random;
 #[cfg(test)]
 mod tests;

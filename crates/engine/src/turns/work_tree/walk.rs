@@ -1,18 +1,18 @@
 //! The way down a work tree: which files count, and what each of them is.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::{self, Metadata};
+use std::ffi::OsStr;
+use std::fs::{self, DirEntry, Metadata};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::Instant;
 
-use writ_policy::{IndexStat, each_index_entry};
-
-use super::TreeError;
 use super::hash::{FOLDER, Node, tree};
 use super::ignored::Lists;
-use super::repository::{Layout, filters};
+use super::place::{Dot, Place};
+use super::repository::{Layout, Switches, filters};
+use super::tracked::{Index, Tracked, stat};
+use super::{Clock, TreeError};
 
 /// Most files.
 const MOST_FILES: usize = 2_000_000;
@@ -23,105 +23,137 @@ const MODULE: u32 = 0o160_000;
 const PLAIN: u32 = 0o100_644;
 const PROGRAM: u32 = 0o100_755;
 
-/// A file that git tracks.
-struct Tracked {
-    id: Vec<u8>,
-    mode: u32,
-    /// What the index remembers of it, where that can be leant on.
-    stat: Option<IndexStat>,
-    /// It is left out of the work tree.
-    skipped: bool,
-}
-
 /// What counts of a work tree.
 pub struct Walk {
     /// By folder from the root, empty for the root itself: what is in it.
     files: BTreeMap<Vec<u8>, Vec<Found>>,
-    tracked: HashMap<Vec<u8>, Tracked>,
-    /// Folders that hold something tracked.
-    folders: HashSet<Vec<u8>>,
+    index: Index,
+    /// Where case does not count: each name as it was met first, by the name in small letters.
+    spelled: HashMap<Vec<u8>, Vec<u8>>,
+    /// Tracked files of which git keeps what the index has, that were met.
+    met: HashSet<Vec<u8>>,
     /// An attributes file on the way has git keep other bytes.
     pub filtered: bool,
     count: usize,
-    until: Instant,
+    clock: Clock,
 }
 
 enum Found {
     /// A file or a link.
     File(Vec<u8>, Metadata),
-    /// A repository inside, and its commit.
-    Module(Vec<u8>, Vec<u8>),
-    /// What the index alone has.
-    Kept(Vec<u8>, u32, Vec<u8>),
+    /// What is taken by its name alone: a repository inside, or what the index has.
+    Named(Vec<u8>, u32, Vec<u8>),
+}
+
+/// A folder on the way down.
+#[derive(Clone, Copy)]
+struct Folder<'p> {
+    path: &'p Path,
+    /// From the root.
+    inside: &'p [u8],
+    /// Whether what is new in it is left out.
+    out: bool,
+    /// Whether git refuses to add what is new in it.
+    refused: bool,
+    depth: usize,
 }
 
 fn joined(folder: &[u8], name: &[u8]) -> Vec<u8> {
     if folder.is_empty() { name.to_owned() } else { [folder, b"/", name].concat() }
 }
 
+fn parted(path: &[u8]) -> (&[u8], &[u8]) {
+    let at = path.iter().rposition(|byte| *byte == b'/');
+    at.map_or((&[][..], path), |at| (path.get(..at).unwrap_or_default(), path.get(at + 1..).unwrap_or_default()))
+}
+
+fn refused(path: &Path, why: &'static str) -> TreeError {
+    TreeError::Refused { path: path.to_owned(), why }
+}
+
 impl Walk {
-    /// Walks down from the root, until that moment at most.
-    pub fn of(layout: &Layout, until: Instant) -> Result<Self, TreeError> {
-        let (tracked, folders) = tracked(layout)?;
-        let mut walk = Self { files: BTreeMap::new(), tracked, folders, filtered: false, count: 0, until };
-        let mut lists = Lists::default();
+    /// Walks down from the root, as long as the clock lets it.
+    pub fn of(layout: &Layout, clock: Clock) -> Result<Self, TreeError> {
+        let index = Index::of(layout)?;
+        let mut walk = Self {
+            files: BTreeMap::new(),
+            index,
+            spelled: HashMap::new(),
+            met: HashSet::new(),
+            filtered: false,
+            count: 0,
+            clock,
+        };
+        if layout.on.fold {
+            let tracked = walk.index.files.keys().chain(&walk.index.folders);
+            walk.spelled = tracked.map(|path| (path.to_ascii_lowercase(), path.clone())).collect();
+        }
+        let mut lists = Lists::new(layout.on.fold);
         for list in &layout.lists {
-            lists.add(list, &layout.work);
+            lists.add_outer(list)?;
         }
-        walk.folder(layout, &layout.work, &[], &mut lists, false, 0)?;
-        // A file that a sparse checkout leaves out is as it was added.
-        let left: Vec<_> = walk.tracked.iter().filter(|(_, tracked)| tracked.skipped).collect();
-        let mut kept = Vec::new();
-        for (path, tracked) in left {
-            if layout.work.join(std::ffi::OsStr::from_bytes(path)).symlink_metadata().is_err() {
-                kept.push((path.clone(), tracked.mode, tracked.id.clone()));
-            }
-        }
-        for (path, mode, id) in kept {
-            let at = path.iter().rposition(|byte| *byte == b'/');
-            let (folder, name) = at.map_or((&[][..], path.as_slice()), |at| {
-                (path.get(..at).unwrap_or_default(), path.get(at + 1..).unwrap_or_default())
-            });
-            walk.files.entry(folder.to_owned()).or_default().push(Found::Kept(name.to_owned(), mode, id));
-        }
+        let root = Folder { path: &layout.work, inside: &[], out: false, refused: false, depth: 0 };
+        walk.folder(layout, root, &mut lists)?;
+        walk.keep(layout)?;
         Ok(walk)
     }
 
-    fn folder(
-        &mut self,
-        layout: &Layout,
-        path: &Path,
-        prefix: &[u8],
-        lists: &mut Lists,
-        left_out: bool,
-        depth: usize,
-    ) -> Result<(), TreeError> {
-        let failed = |source| TreeError::Io { path: path.to_owned(), source };
-        if depth > DEEPEST || Instant::now() > self.until {
-            return Err(TreeError::TooLarge);
-        }
-        let entries = fs::read_dir(path).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
-        let has = |name: &str| entries.iter().any(|entry| entry.file_name() == name);
-        let own = has(".gitignore") && lists.add(&path.join(".gitignore"), path);
-        self.filtered |= has(".gitattributes") && filters(&path.join(".gitattributes"));
-        for entry in entries {
-            let name = entry.file_name().into_vec();
-            if name.eq_ignore_ascii_case(b".git") {
+    /// What is tracked and was not met: it is gone, unless git is told to keep it.
+    fn keep(&mut self, layout: &Layout) -> Result<(), TreeError> {
+        for (path, tracked) in &self.index.files {
+            let name = parted(path).1;
+            let place = layout.work.join(OsStr::from_bytes(path));
+            if name == b".gitattributes" && place.symlink_metadata().is_err() {
+                // git reads it from the index.
+                self.filtered = true;
+            }
+            if !tracked.kept || self.met.contains(path) {
                 continue;
             }
-            let (at, inside) = (entry.path(), joined(prefix, &name));
+            if place.symlink_metadata().is_ok() {
+                return Err(refused(&place, "git is told not to look whether it was changed, and it was"));
+            }
+            if name == b".gitignore" && place.parent().is_some_and(Path::is_dir) {
+                return Err(refused(&place, "git reads it from the index, which is not done here"));
+            }
+            let (folder, name) = parted(path);
+            let kept = Found::Named(name.to_owned(), tracked.mode, tracked.id.clone());
+            self.files.entry(folder.to_owned()).or_default().push(kept);
+        }
+        Ok(())
+    }
+
+    fn folder(&mut self, layout: &Layout, at: Folder<'_>, lists: &mut Lists) -> Result<(), TreeError> {
+        let failed = |source| TreeError::Io { path: at.path.to_owned(), source };
+        self.clock.look()?;
+        if at.depth > DEEPEST {
+            return Err(TreeError::TooLarge);
+        }
+        let entries = fs::read_dir(at.path).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        let has = |name: &str| entries.iter().any(|entry| entry.file_name() == name);
+        // In a folder that is left out, no list counts.
+        let own = !at.out && has(".gitignore") && lists.add_inner(&at.path.join(".gitignore"), at.inside)?;
+        if !self.filtered && has(".gitattributes") {
+            let list = at.path.join(".gitattributes");
+            // git follows no link here.
+            self.filtered = !list.is_symlink() && filters(&list);
+        }
+        for entry in entries {
+            let name = entry.file_name().into_vec();
+            if name == b".git" || layout.on.fold && name.eq_ignore_ascii_case(b".git") {
+                continue;
+            }
+            let (path, inside) = (entry.path(), joined(at.inside, &name));
             let kind = entry.file_type().map_err(failed)?;
-            let out = left_out || lists.leaves_out(&at, kind.is_dir());
+            // What is tracked counts, whatever the lists say of it.
+            let counts = !kind.is_dir() && self.index.files.contains_key(&inside);
+            let out = !counts && (at.out || lists.leaves_out(&inside, kind.is_dir(), &mut self.clock)?);
+            let refused = at.refused || layout.on.refuse(&name, kind.is_symlink());
             if kind.is_dir() {
-                self.inner(layout, &at, (prefix, name, inside), lists, out, depth)?;
-            } else if (kind.is_file() || kind.is_symlink()) && (!out || self.tracked.contains_key(&inside)) {
-                let failed = |source| TreeError::Io { path: at.clone(), source };
-                let found = Found::File(name, entry.metadata().map_err(failed)?);
-                self.files.entry(prefix.to_owned()).or_default().push(found);
-                self.count += 1;
-                if self.count > MOST_FILES {
-                    return Err(TreeError::TooLarge);
-                }
+                let inner = Folder { path: &path, inside: &inside, out, refused, depth: at.depth + 1 };
+                self.inner(layout, inner, lists)?;
+            } else {
+                self.file(layout, &entry, inside, out, refused)?;
             }
         }
         if own {
@@ -130,35 +162,93 @@ impl Walk {
         Ok(())
     }
 
-    /// A folder: a repository of its own, or one more step down.
-    fn inner(
+    fn file(
         &mut self,
         layout: &Layout,
-        at: &Path,
-        (prefix, name, inside): (&[u8], Vec<u8>, Vec<u8>),
-        lists: &mut Lists,
+        entry: &DirEntry,
+        inside: Vec<u8>,
         out: bool,
-        depth: usize,
+        is_refused: bool,
     ) -> Result<(), TreeError> {
-        let module =
-            self.tracked.get(&inside).filter(|tracked| tracked.mode == MODULE).map(|tracked| tracked.id.clone());
-        if at.join(".git").symlink_metadata().is_ok() && (module.is_some() || !out) {
+        let path = entry.path();
+        let failed = |source| TreeError::Io { path: path.clone(), source };
+        let kind = entry.file_type().map_err(failed)?;
+        let tracked = self.index.files.get(&inside);
+        if out && tracked.is_none() {
+            return Ok(());
+        }
+        if !kind.is_file() && !kind.is_symlink() {
+            // Pipes and devices are nothing to git, but not where a file was.
+            return if tracked.is_some() {
+                Err(refused(&path, "it is tracked, and is no file any more"))
+            } else {
+                Ok(())
+            };
+        }
+        if tracked.is_none() && is_refused {
+            return Err(refused(&path, "git refuses to add something of that name"));
+        }
+        self.spell(layout, &path, &inside)?;
+        self.count += 1;
+        if self.count > MOST_FILES {
+            return Err(TreeError::TooLarge);
+        }
+        let found = Found::File(entry.file_name().into_vec(), entry.metadata().map_err(failed)?);
+        self.files.entry(parted(&inside).0.to_owned()).or_default().push(found);
+        if self.index.files.get(&inside).is_some_and(|tracked| tracked.kept) {
+            self.met.insert(inside);
+        }
+        Ok(())
+    }
+
+    /// Where case does not count, git takes names that differ in it for one, which is not done here.
+    fn spell(&mut self, layout: &Layout, path: &Path, inside: &[u8]) -> Result<(), TreeError> {
+        if !layout.on.fold {
+            return Ok(());
+        }
+        let known = self.spelled.entry(inside.to_ascii_lowercase()).or_insert_with(|| inside.to_owned());
+        let why = "its name differs from another in case alone, and `core.ignoreCase` is set";
+        if known == inside { Ok(()) } else { Err(refused(path, why)) }
+    }
+
+    /// A folder: a repository of its own, or one more step down.
+    fn inner(&mut self, layout: &Layout, at: Folder<'_>, lists: &mut Lists) -> Result<(), TreeError> {
+        self.spell(layout, at.path, at.inside)?;
+        let tracked = self.index.files.get(at.inside).filter(|tracked| tracked.mode == MODULE);
+        let module = tracked.map(|tracked| tracked.id.clone());
+        if module.is_none() && self.index.folders.contains(at.inside) {
+            return self.folder(layout, at, lists);
+        }
+        if at.out && module.is_none() {
+            return Ok(());
+        }
+        let is_own = |place: &Place| {
+            let real = |path: &Path| path.canonicalize().ok();
+            real(&place.git).is_some_and(|git| {
+                Some(git.as_path()) == real(&layout.place.git).as_deref()
+                    && Some(git) == real(at.path).map(|path| path.join(".git"))
+            })
+        };
+        let commit = match Dot::of(at.path) {
+            Dot::Repository(place) if module.is_none() && is_own(&place) => None,
             // A repository inside counts as the commit that is checked out in it.
-            let own = Layout::around(at, None).ok().filter(|own| own.function == layout.function);
-            if let Some(head) = own.and_then(|own| own.head()).or(module) {
-                self.files.entry(prefix.to_owned()).or_default().push(Found::Module(name, head));
+            Dot::Repository(place) => {
+                let head = if place.function() == layout.function { place.head(layout.function)? } else { None };
+                let none = || refused(at.path, "git refuses to add a repository in which no commit is checked out");
+                Some(head.or(module).ok_or_else(none)?)
             }
-            return Ok(());
+            Dot::Closed => Some(module.ok_or_else(|| refused(at.path, "its `.git` cannot be read"))?),
+            // Not checked out, or no repository.
+            Dot::Nothing | Dot::Astray => module,
+        };
+        let Some(commit) = commit else { return self.folder(layout, at, lists) };
+        if at.refused && !self.index.files.contains_key(at.inside) {
+            return Err(refused(at.path, "git refuses to add something of that name"));
         }
-        if let Some(id) = module {
-            // It is not checked out.
-            self.files.entry(prefix.to_owned()).or_default().push(Found::Module(name, id));
-            return Ok(());
-        }
-        if out && !self.folders.contains(&inside) {
-            return Ok(());
-        }
-        self.folder(layout, at, &inside, lists, out, depth + 1)
+        self.met.insert(at.inside.to_owned());
+        let (above, name) = parted(at.inside);
+        self.files.entry(above.to_owned()).or_default().push(Found::Named(name.to_owned(), MODULE, commit));
+        Ok(())
     }
 
     /// The root's name. Where `filtered`, nothing of the index is leant on.
@@ -168,9 +258,7 @@ impl Walk {
         for (folder, files) in std::mem::take(&mut self.files) {
             let mut made = Vec::with_capacity(files.len());
             for found in files {
-                if Instant::now() > self.until {
-                    return Err(TreeError::TooLarge);
-                }
+                self.clock.look()?;
                 made.push(self.node(layout, &folder, found, filtered)?);
             }
             nodes.entry(folder).or_default().extend(made);
@@ -178,10 +266,7 @@ impl Walk {
         // The deepest first: each folder becomes a node of the one above it.
         while let Some((folder, own)) = deepest(&mut nodes) {
             let id = tree(function, own);
-            let at = folder.iter().rposition(|byte| *byte == b'/');
-            let (above, name) = at.map_or((&[][..], folder.as_slice()), |at| {
-                (folder.get(..at).unwrap_or_default(), folder.get(at + 1..).unwrap_or_default())
-            });
+            let (above, name) = parted(&folder);
             nodes.entry(above.to_owned()).or_default().push(Node { name: name.to_owned(), mode: FOLDER, id });
         }
         let id = tree(function, nodes.remove([].as_slice()).unwrap_or_default());
@@ -190,24 +275,26 @@ impl Walk {
 
     fn node(&self, layout: &Layout, folder: &[u8], found: Found, filtered: bool) -> Result<Node, TreeError> {
         let (name, about) = match found {
-            Found::Module(name, id) => return Ok(Node { name, mode: MODULE, id }),
-            Found::Kept(name, mode, id) => return Ok(Node { name, mode, id }),
+            Found::Named(name, mode, id) => return Ok(Node { name, mode, id }),
             Found::File(name, about) => (name, about),
         };
         let inside = joined(folder, &name);
-        let path = layout.work.join(std::ffi::OsStr::from_bytes(&inside));
-        let tracked = self.tracked.get(&inside);
-        let mode = mode(&about, tracked, layout.modes);
+        let path = layout.work.join(OsStr::from_bytes(&inside));
+        let tracked = self.index.files.get(&inside);
+        let mode = mode(&about, tracked, &layout.on);
         let same = tracked.filter(|_| !filtered).filter(|tracked| tracked.mode == mode);
         if let Some(tracked) = same.filter(|tracked| tracked.stat == Some(stat(&about))) {
             return Ok(Node { name, mode, id: tracked.id.clone() });
         }
         let failed = |source| TreeError::Io { path: path.clone(), source };
-        let id = if mode == LINK {
+        let id = if about.is_symlink() {
             layout.function.blob(fs::read_link(&path).map_err(failed)?.as_os_str().as_bytes())
         } else {
             layout.function.file(&path, about.len())?
         };
+        if tracked.is_some_and(|tracked| tracked.held && (tracked.mode != mode || tracked.id != id)) {
+            return Err(refused(&path, "git is told not to look whether it was changed, and it was"));
+        }
         Ok(Node { name, mode, id })
     }
 }
@@ -219,53 +306,14 @@ fn deepest(nodes: &mut BTreeMap<Vec<u8>, Vec<Node>>) -> Option<(Vec<u8>, Vec<Nod
     nodes.remove_entry(&last)
 }
 
-fn mode(about: &Metadata, tracked: Option<&Tracked>, modes: bool) -> u32 {
+fn mode(about: &Metadata, tracked: Option<&Tracked>, on: &Switches) -> u32 {
     if about.is_symlink() {
         return LINK;
     }
-    match tracked.map(|tracked| tracked.mode).filter(|mode| !modes && matches!(*mode, PLAIN | PROGRAM)) {
+    let stays = |mode: &u32| !on.modes && matches!(*mode, PLAIN | PROGRAM) || !on.links && *mode == LINK;
+    match tracked.map(|tracked| tracked.mode).filter(stays) {
         Some(mode) => mode,
-        None if modes && about.permissions().mode() & 0o100 != 0 => PROGRAM,
+        None if on.modes && about.permissions().mode() & 0o100 != 0 => PROGRAM,
         None => PLAIN,
     }
-}
-
-/// What the index would remember of a file, each cut to 32 bits as it does.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "gitformat-index(5) keeps 32 bits of each")]
-fn stat(about: &Metadata) -> IndexStat {
-    IndexStat {
-        changed: (about.ctime() as u32, about.ctime_nsec() as u32),
-        modified: (about.mtime() as u32, about.mtime_nsec() as u32),
-        inode: about.ino() as u32,
-        size: about.len() as u32,
-    }
-}
-
-type Index = (HashMap<Vec<u8>, Tracked>, HashSet<Vec<u8>>);
-
-/// What the index has. A file that was changed when the index was written, or later, may have changed again since: nothing is known
-/// of its content.
-fn tracked(layout: &Layout) -> Result<Index, TreeError> {
-    let (mut tracked, mut folders) = (HashMap::new(), HashSet::new());
-    let Some((bytes, about)) = layout.index()? else { return Ok((tracked, folders)) };
-    let written = stat(&about).modified;
-    let read = each_index_entry(&bytes, layout.function.length(), &mut |entry| {
-        let sure = entry.stage == 0 && entry.stat.modified < written;
-        let one = Tracked {
-            id: entry.id.to_vec(),
-            mode: entry.mode,
-            stat: sure.then_some(entry.stat),
-            skipped: entry.skipped,
-        };
-        tracked.insert(entry.path.to_vec(), one);
-        let slashes = entry.path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
-        for (at, _) in slashes {
-            let folder = entry.path.get(..at).unwrap_or_default();
-            if !folders.contains(folder) {
-                folders.insert(folder.to_vec());
-            }
-        }
-    });
-    read.ok_or(TreeError::Kind("the repository's index is sparse, split or damaged"))?;
-    Ok((tracked, folders))
 }
