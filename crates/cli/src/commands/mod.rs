@@ -50,6 +50,7 @@ mod shell;
 mod status;
 mod step;
 mod token;
+mod tool;
 mod trusted;
 mod turn_statements;
 mod verify;
@@ -75,6 +76,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Sandbox(command) => sandbox::run(&command),
         Command::Agentfile(command) => agentfile::run(&command),
         Command::Lock(args) => lock::run(&args),
+        Command::Tool(command) => tool::run(&command),
         Command::Conformance(args) => conformance::run(&args),
         Command::Policy(command) => policy::run(command),
         Command::Keys(command) => keys::run(command),
