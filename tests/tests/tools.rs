@@ -188,7 +188,7 @@ fn arguments_are_checked_before_any_policy_is_asked() {
         (r#"{"word":7}"#, "`/word`"),
         ("{}", "required"),
         (r#"{"word":"x","more":1}"#, "`` "),
-        (r#"{"word":"x","word":"y"}"#, "twice"),
+        (r#"{"word":"x","word":"y"}"#, "duplicate member"),
         ("[]", "not an object"),
         ("{", "the arguments"),
     ] {
@@ -215,7 +215,7 @@ fn an_argument_is_no_command() {
     agent.describe(
         "older",
         &json!({ "outputs": { "type": "string" },
-        "tool_provider": { "provider_type": "cli", "command_name": "printf %s\\n" } }),
+        "tool_provider": { "provider_type": "cli", "command_name": "printf '%s\\n'" } }),
     );
     for attack in [
         "\"; touch pwned; \"",

@@ -8,7 +8,7 @@ use writ_core::{Matched, Reason, Subject, Verdict};
 use writ_policy::{Also, Asked, Mounted, PutIn, Rate};
 
 use super::client_tools;
-use super::lowered::places;
+use super::lowered::{is_isolated, places};
 use crate::agent::Agent;
 use crate::cedar::{Decided, Request, Rules, known_action};
 use crate::directive::{Directive, Inject, Unit};
@@ -20,6 +20,8 @@ use crate::tool::MAX_OUTPUT;
 /// The member of a context that says that a tool was called as often as it may be.
 const EXCEEDED: &str = "rate_exceeded";
 
+/// The limits that a sandbox holds.
+const HELD: [&str; 6] = ["memory", "process_memory", "processes", "file_size", "open_files", "cpu_time"];
 /// Where a secret that is not in a header goes.
 const QUERY: &str = "query";
 
@@ -57,12 +59,15 @@ impl Also for Cedar {
     }
 
     fn not_enforced(&self) -> Vec<String> {
+        // Its sandbox holds these.
+        let isolated = self.calls && is_isolated(&self.agent);
         let idle = |directive: &Directive| match directive {
             // A run that cannot hold one of its directives does not begin.
             _ if self.run => None,
             // A call puts a secret into its own request, and holds its result to a size.
             Directive::Cred(_) if self.calls => None,
             Directive::Limit { name, unit: None, .. } if self.calls && name == MAX_OUTPUT => None,
+            Directive::Limit { name, unit: None, .. } if isolated && HELD.contains(&name.as_str()) => None,
             Directive::Cred(_)
             | Directive::Memory { .. }
             | Directive::Optimizer(_)

@@ -211,7 +211,7 @@ impl Document {
 }
 
 /// Whether it asks for this machine's own isolation.
-fn is_isolated(agent: &Agent) -> bool {
+pub(super) fn is_isolated(agent: &Agent) -> bool {
     agent.entries.iter().any(|entry| matches!(&entry.directive, Directive::Isolation(word) if word == "local"))
 }
 

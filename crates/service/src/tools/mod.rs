@@ -159,7 +159,7 @@ fn ended(finished: &Finished, tool: &Description, bounds: Bounds) -> Done {
         Finished { code: Some(code), .. } => Err(format!("it ended with exit code {code}")),
         Finished { code: None, .. } => Err("a signal ended it".to_owned()),
     };
-    let out = if result.is_err() { text(&finished.out) } else { String::new() };
+    let out = if finished.code != Some(0) { text(&finished.out) } else { String::new() };
     Done { result, streams: [out, text(&finished.err)], note: None }
 }
 
