@@ -19,9 +19,9 @@ fn every_profile_holds() {
         assert_eq!(profile["held"], true, "{profile:#}");
         assert!(profile["cases"].as_u64().unwrap() > 10, "{profile:#}");
     }
-    assert_eq!((ran.status.code(), told.as_array().unwrap().len()), (Some(0), 3));
+    assert_eq!((ran.status.code(), told.as_array().unwrap().len()), (Some(0), 4));
     let people = String::from_utf8(place.writ(&["conformance"]).stdout).unwrap();
-    assert!(people.contains("OCI Package") && people.contains("of"), "{people}");
+    assert!(people.contains("OCI Package") && people.contains("Tool Projection") && people.contains("of"), "{people}");
 }
 
 const AGENTFILE: &str =

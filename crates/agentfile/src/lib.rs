@@ -19,6 +19,7 @@ pub mod placed;
 pub mod reference;
 pub mod risk;
 mod session;
+pub mod tool;
 mod unmet;
 
 pub use agent::{Agent, Entry};
@@ -27,7 +28,7 @@ pub use format::{format, starter};
 pub use lines::{MAX_BYTES, Token};
 pub use lint::{Linted, lint, worst};
 pub use lock::Lock;
-pub use names::{Resolved, resolve, tool_name};
+pub use names::{Resolved, call_name, resolve, tool_name};
 pub use parse::{Options, SYNTAX, parse, parse_with};
 pub use session::{client_tools, extending, is_agentfile, policy};
 pub use unmet::{Machine, Unmet, unmet};

@@ -53,6 +53,16 @@ fn later(agent: &Agent, word: &str) -> Option<ToolRef> {
     (of_set || of_server).then_some(tool)
 }
 
+/// What a call of a tool is on record as, where Writ makes it: the tool's name where no other declared tool has that name, else with its
+/// namespace before; a server's tool as clients call it. A colon would make it a pattern (R15).
+pub fn call_name(agent: &Agent, tool: &ToolRef) -> String {
+    match tool.namespace.as_str() {
+        "mcp" => format!("mcp__{}", tool.name.replacen('.', "__", 1)),
+        _ if tool_name(agent, tool) == tool.name => tool.name.clone(),
+        namespace => format!("{namespace}__{}", tool.name),
+    }
+}
+
 /// What policies call a tool: its name where no other declared tool has that name, else the full reference.
 pub fn tool_name(agent: &Agent, tool: &ToolRef) -> String {
     let shared = agent.tools().any(|(_, other)| other.name == tool.name && other != tool);

@@ -31,6 +31,12 @@ pub struct Placed {
     /// The agents that are built on it: what it forbids to these by name, it forbids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<String>,
+    /// The file of a policy that governs here too: both have to allow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
+    /// Whether calls of its tools that Writ makes itself are held to it (`writ tool call`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub calls: bool,
     /// Whether what it is built on is an image, which bounds nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub image: bool,
@@ -49,6 +55,9 @@ pub struct Placed {
     /// Whether a run is held to it, and not a client's hooks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub run: bool,
+    /// The tools of its sets, as references: as if a line declared each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
 }
 
 /// Addresses that are nobody's on the Internet.
@@ -94,11 +103,16 @@ impl Placed {
     }
 
     fn text(&self) -> String {
-        let Some(placement) = &self.placement else { return self.agentfile.clone() };
+        let tools = self.tools.iter().map(|tool| format!("TOOL {tool}"));
+        let Some(placement) = &self.placement else {
+            let whole = self.agentfile.is_empty() || self.agentfile.ends_with('\n') || self.tools.is_empty();
+            let end = if whole { "" } else { "\n" };
+            return self.agentfile.clone() + end + &tools.map(|line| line + "\n").collect::<String>();
+        };
         let own = placement_lines(&parse(self.agentfile.as_bytes(), "Agentfile").0);
         let kept = |(at, line): (usize, &str)| if own.contains(&(at + 1)) { String::new() } else { line.to_owned() };
         let kept = self.agentfile.lines().enumerate().map(kept);
-        kept.chain(placement.iter().cloned()).map(|line| line + "\n").collect()
+        kept.chain(placement.iter().cloned()).chain(tools).map(|line| line + "\n").collect()
     }
 }
 
@@ -135,5 +149,11 @@ mod tests {
         assert_eq!(Placed::of(&placed.to_bytes()), Some(placed));
         assert_eq!(Placed::of(text.as_bytes()), None);
         assert_eq!(Placed::read(text.as_bytes()).unwrap().text(), text);
+        let tools = vec!["utcp:x".to_owned()];
+        let of =
+            |agentfile: &str| Placed { agentfile: agentfile.to_owned(), tools: tools.clone(), ..Placed::default() };
+        assert_eq!(of("AGENT a").text(), "AGENT a\nTOOL utcp:x\n");
+        assert_eq!(of("AGENT a\n").agent("Agentfile").tools().count(), 1);
+        assert_eq!(Placed::of(&of("AGENT a\n").to_bytes()), Some(of("AGENT a\n")));
     }
 }

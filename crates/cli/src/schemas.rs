@@ -34,7 +34,7 @@ macro_rules! schemas {
 }
 
 /// All, by name.
-pub static ALL: [Schema; 58] = schemas! {
+pub static ALL: [Schema; 62] = schemas! {
     Lines "agentfile-decide" ["agentfile decide"];
     One "agentfile-lint" ["agentfile lint"];
     One "agentfile-prove" ["agentfile prove"];
@@ -89,6 +89,10 @@ pub static ALL: [Schema; 58] = schemas! {
     One "step-run" ["step run"];
     One "tag" ["tag"];
     One "token-check" ["token check"];
+    One "tool-call" ["tool call"];
+    One "tool-describe" ["tool describe"];
+    Lines "tool-events" ["tool events"];
+    One "tool-list" ["tool list"];
     One "transfer" ["push", "pull", "copy"];
     One "verify" ["verify", "ledger verify"];
     Lines "watch" ["watch"];
@@ -106,8 +110,16 @@ mod tests {
     use crate::args;
 
     /// Commands that print JSON whatever `--format` would say.
-    const ALWAYS: [&str; 7] =
-        ["agentfile decide", "claim parse", "claim snapshot", "claim verify", "decide", "keys registry", "token check"];
+    const ALWAYS: [&str; 8] = [
+        "agentfile decide",
+        "claim parse",
+        "claim snapshot",
+        "claim verify",
+        "decide",
+        "keys registry",
+        "token check",
+        "tool events",
+    ];
 
     /// Every command with a `--format` that can be `json`.
     fn with_format(command: &clap::Command, path: &str, all: &mut BTreeSet<String>, found: &mut BTreeSet<String>) {

@@ -251,6 +251,11 @@ fn parts(input: &Input<'_>, agent: &Agent, lock: &Lock) -> Result<Vec<Part>, Bui
     for source in described.filter(|source| source.starts_with("./")) {
         tools.extend(named(input, 0, source)?);
     }
+    for tool in lock.tools.iter().filter(|tool| tool.program.is_some()) {
+        if let Some(tool) = writ_agentfile::reference::ToolRef::parse(&tool.name) {
+            tools.extend(named(input, 0, &writ_agentfile::lock::program_path(&tool))?);
+        }
+    }
     out.push(Part { media_type: TOOL_LAYER, title: "tools.tar.gz".to_owned(), files: tools });
     for path in input.sources {
         let text = path.to_str().filter(|_| path.is_relative()).ok_or_else(|| BuildError::Outside(path.clone()))?;

@@ -70,6 +70,19 @@ pub struct Asked<'a> {
     pub unresolved: bool,
     /// What rules call the tools that were called as often as they may be.
     pub exceeded: &'a [String],
+    /// The secrets that Writ puts into its request.
+    pub secrets: Vec<PutIn<'a>>,
+}
+
+/// A secret that Writ puts into a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PutIn<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The host that gets it.
+    pub host: &'a str,
+    /// `header` or `query`.
+    pub inject: &'a str,
 }
 
 impl<'a> Asked<'a> {
@@ -100,6 +113,11 @@ impl<'a> Asked<'a> {
                 .collect(),
             unresolved: !facts.unresolved.is_empty(),
             exceeded: &facts.exceeded,
+            secrets: facts
+                .secrets
+                .iter()
+                .map(|fact| PutIn { name: &fact.name, host: &fact.host, inject: &fact.inject })
+                .collect(),
         }
     }
 }

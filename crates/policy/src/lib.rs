@@ -38,7 +38,7 @@ mod url;
 mod web;
 mod world;
 
-pub use also::{Also, Asked, Mounted, Rate};
+pub use also::{Also, Asked, Mounted, PutIn, Rate};
 pub use domains::Domains;
 pub use enforce::{Confine, Enforce, Enforced, Grant, enforce};
 pub use error::{PolicyError, Problem, did_you_mean};

@@ -12,6 +12,8 @@ pub mod notary;
 mod policies;
 pub mod prove;
 pub mod registry;
+mod spawn;
+pub mod tools;
 mod vault;
 pub mod workload;
 

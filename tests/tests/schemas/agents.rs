@@ -9,6 +9,7 @@ use crate::workplace::Workplace;
 
 pub const VERDICTS: [&str; 6] =
     ["attestation-list", "attestation-verify", "evaluate", "gate", "keys-list", "keys-registry"];
+pub const TOOLS: [&str; 4] = ["tool-call", "tool-describe", "tool-events", "tool-list"];
 pub const AGENTS: [&str; 11] = [
     "agentfile-decide",
     "agentfile-lint",
@@ -103,4 +104,35 @@ fn what_is_said_of_agents() {
     out.json(&["build", &folder, "-o", &second, "--source", "agent"], 0);
     out.json(&["inspect", &layout, "--diff", &second, "--exit-code"], 3);
     out.check(&AGENTS);
+}
+
+#[test]
+fn what_is_said_of_tools() {
+    let mut out = Outputs::new(Workplace::new("schemas-tools"));
+    let more = "AUDIT all\nTOOL utcp:find\nTOOL utcp:wipe\nTOOL utcp:gone\nALLOW invoke find\nDENY invoke wipe\n";
+    let file = put(&out, "agent/Agentfile", &format!("AGENT worker\nFROM scratch\n{more}"));
+    let find = json!({
+        "description": "Repeats a word.", "outputs": {"type": "string"},
+        "inputs": {"properties": {"word": {"type": "string"}}, "required": ["word"]},
+        "tool_call_template": {"call_template_type": "cli", "commands": [{"command": "printf %s UTCP_ARG_word_UTCP_END"}]},
+    });
+    put(&out, "agent/tools/find.json", &find.to_string());
+    let wipe = json!({"tool_call_template": {"call_template_type": "cli", "commands": [{"command": "true"}]}});
+    put(&out, "agent/tools/wipe.json", &wipe.to_string());
+    let listed = out.json(&["tool", "list", "-f", &file], 0);
+    assert!(listed[0]["how"] == "cli" && listed[2]["problem"].is_string(), "{listed:#}");
+    out.json(&["tool", "describe", "find", "-f", &file], 0);
+    let call = ["tool", "call", "find", "-f", &file, "--session", "tools", "--arg"];
+    assert_eq!(out.json(&[&call[..], &["word=x"]].concat(), 0)["result"], "x");
+    put(&out, "agent/tools/find.json", &find.to_string().replace("printf %s", "false"));
+    assert!(out.json(&[&call[..], &["word=x"]].concat(), 1)["error"].is_string());
+    let denied = out.run(&["tool", "call", "wipe", "-f", &file, "--session", "tools"], "");
+    assert_eq!((denied.status.code(), denied.stdout.len()), (Some(3), 0), "{denied:?}");
+    let events = |name: &'static str| ["tool", "events", name, "-f", &file, "--session", "tools"].map(str::to_owned);
+    for (name, decisions) in [("find", &["APPROVED", "COMPLETED", "APPROVED", "FAILED"][..]), ("wipe", &["DENIED"])] {
+        let words = events(name);
+        let lines = out.lines(&words.each_ref().map(String::as_str), "", 0);
+        assert_eq!(lines.iter().map(|line| line["decision"].as_str().unwrap()).collect::<Vec<_>>(), decisions);
+    }
+    out.check(&TOOLS);
 }

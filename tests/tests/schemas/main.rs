@@ -23,12 +23,13 @@ use workplace::Workplace;
 #[test]
 fn the_tests_below_hold_every_schema_against_output_and_the_page_names_it() {
     let out = Outputs::new(Workplace::new("schemas-all"));
-    let lists: [&[&str]; 8] = [
+    let lists: [&[&str]; 9] = [
         &sessions::SESSION,
         &policies::POLICIES,
         &policies::LOOKED_UP,
         &agents::VERDICTS,
         &agents::AGENTS,
+        &agents::TOOLS,
         &sessions::CLAIMS,
         &services::SERVICES,
         &services::CONFINED,

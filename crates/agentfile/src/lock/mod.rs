@@ -14,7 +14,10 @@ use crate::agent::Agent;
 use crate::directive::Base;
 use crate::reference::OciRef;
 
-pub use resolve::{Found, Shown, Sources, is_left_out, resolve};
+pub use resolve::{
+    Found, Shown, Sources, described, description_path, is_left_out, locked_tool, program_path, resolve, set_path,
+    set_tools,
+};
 
 /// The version of the format.
 pub const VERSION: &str = "1";
@@ -97,6 +100,9 @@ pub struct LockedTool {
     /// Digest of its whole description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// Digest of the program beside the Agentfile that it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Digest>,
 }
 
 /// A function.

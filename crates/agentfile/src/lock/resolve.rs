@@ -209,15 +209,13 @@ impl Resolver<'_> {
             }
             Toolset::Named(tool) => tool,
         };
-        let (name, path) = (tool.to_string(), format!("toolsets/{}.json", tool.name));
+        let (name, path) = (tool.to_string(), set_path(tool));
         let wrong = |why: String| (name.clone(), why);
         let bytes = self.sources.file(&path).map_err(wrong)?;
         let bytes = bytes.ok_or_else(|| {
             wrong(format!("a set of tools has to become a list of tools, and there is no `{path}` with one"))
         })?;
-        let tools: Vec<String> = json::from_slice(&bytes).map_err(|error| wrong(format!("{path}: {error}")))?;
-        for text in tools {
-            let tool = ToolRef::parse(&text).ok_or_else(|| wrong(format!("{path}: `{text}` is no tool")))?;
+        for tool in set_tools(&bytes).map_err(|why| wrong(format!("{path}: {why}")))? {
             let locked = self.tool(&tool).map_err(|(_, why)| wrong(why))?;
             self.lock.tools.push(locked);
         }
@@ -294,23 +292,54 @@ impl Resolver<'_> {
                 return shown.ok_or_else(|| (name, format!("the server `{server}` has no such tool")));
             }
         }
-        let path = format!("tools/{}.json", tool.name.replace('/', "_"));
-        let Some(bytes) = self.sources.file(&path).map_err(|why| (name.clone(), why))? else {
-            return Ok(LockedTool {
-                name,
-                version: String::new(),
-                schema_hash: None,
-                source: RUNNER.to_owned(),
-                digest: None,
-            });
-        };
-        let value = json::parse(&bytes).map_err(|error| (name.clone(), format!("{path}: {error}")))?;
-        Ok(described(name, &value, format!("./{path}")))
+        locked_tool(tool, self.sources)
     }
 }
 
+/// Where a tool's description is, from the Agentfile's folder.
+pub fn description_path(tool: &ToolRef) -> String {
+    format!("{}.json", program_path(tool))
+}
+
+/// Where a tool's program is, where it is one.
+pub fn program_path(tool: &ToolRef) -> String {
+    format!("tools/{}", tool.name.replace('/', "_"))
+}
+
+/// Where a set's list is.
+pub fn set_path(set: &ToolRef) -> String {
+    format!("toolsets/{}.json", set.name)
+}
+
+/// The tools in a set's list.
+pub fn set_tools(bytes: &[u8]) -> Result<Vec<ToolRef>, String> {
+    let tools: Vec<String> = json::from_slice(bytes).map_err(|error| error.to_string())?;
+    tools.iter().map(|text| ToolRef::parse(text).ok_or_else(|| format!("`{text}` is no tool"))).collect()
+}
+
+/// A tool by what is beside the Agentfile: its description, its program, or neither. No server's.
+pub fn locked_tool(tool: &ToolRef, sources: &dyn Sources) -> Result<LockedTool, (String, String)> {
+    let name = tool.to_string();
+    let file = |path: &str| sources.file(path).map_err(|why| (name.clone(), why));
+    let (path, program) = (description_path(tool), program_path(tool));
+    let executable = file(&program)?.map(|bytes| Digest::of(&bytes));
+    let Some(bytes) = file(&path)? else {
+        let source = if executable.is_some() { format!("./{program}") } else { RUNNER.to_owned() };
+        return Ok(LockedTool {
+            name,
+            version: String::new(),
+            schema_hash: None,
+            source,
+            digest: None,
+            program: executable,
+        });
+    };
+    let value = json::parse(&bytes).map_err(|error| (name.clone(), format!("{path}: {error}")))?;
+    Ok(LockedTool { program: executable, ..described(name, &value, format!("./{path}")) })
+}
+
 /// A tool by its description: the digest of its schemas, and of the whole.
-fn described(name: String, tool: &Value, source: String) -> LockedTool {
+pub fn described(name: String, tool: &Value, source: String) -> LockedTool {
     let of = |names: &[&str]| names.iter().find_map(|name| tool.get(name)).cloned().unwrap_or(Value::Null);
     let schemas = Value::Array(vec![
         of(&["inputSchema", "inputs", "input_schema"]),
@@ -322,6 +351,7 @@ fn described(name: String, tool: &Value, source: String) -> LockedTool {
         schema_hash: Some(Digest::of(json::canonical(&schemas).as_bytes())),
         source,
         digest: Some(Digest::of(json::canonical(tool).as_bytes()).to_string()),
+        program: None,
     }
 }
 

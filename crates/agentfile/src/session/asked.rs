@@ -5,19 +5,25 @@
 
 use writ_core::json;
 use writ_core::{Matched, Reason, Subject, Verdict};
-use writ_policy::{Also, Asked, Mounted, Rate};
+use writ_policy::{Also, Asked, Mounted, PutIn, Rate};
 
 use super::client_tools;
-use super::lowered::places;
+use super::lowered::{is_isolated, places};
 use crate::agent::Agent;
 use crate::cedar::{Decided, Request, Rules, known_action};
-use crate::directive::{Directive, Unit};
-use crate::names::{Resolved, resolve, tool_name};
+use crate::directive::{Directive, Inject, Unit};
+use crate::names::{Resolved, call_name, resolve, tool_name};
 use crate::placed::{PACKAGE, START};
 use crate::reference::ToolRef;
+use crate::tool::MAX_OUTPUT;
 
 /// The member of a context that says that a tool was called as often as it may be.
 const EXCEEDED: &str = "rate_exceeded";
+
+/// The limits that a sandbox holds.
+const HELD: [&str; 6] = ["memory", "process_memory", "processes", "file_size", "open_files", "cpu_time"];
+/// Where a secret that is not in a header goes.
+const QUERY: &str = "query";
 
 /// The Cedar policies, asked from a call's facts.
 #[derive(Debug)]
@@ -28,6 +34,8 @@ pub(super) struct Cedar {
     pub root: String,
     /// Whether it is what a run runs under.
     pub run: bool,
+    /// Whether calls that Writ makes itself are held to it.
+    pub calls: bool,
     /// Whether it was unpacked from a package.
     pub package: bool,
     /// The agents that are built on this one.
@@ -44,13 +52,22 @@ impl Also for Cedar {
         for (path, writes) in &asked.paths {
             self.path(path, *writes, &mut reasons);
         }
+        for secret in &asked.secrets {
+            self.secret(secret, &mut reasons);
+        }
         reasons
     }
 
     fn not_enforced(&self) -> Vec<String> {
+        // Its sandbox holds these.
+        let isolated = self.calls && is_isolated(&self.agent);
         let idle = |directive: &Directive| match directive {
             // A run that cannot hold one of its directives does not begin.
             _ if self.run => None,
+            // A call puts a secret into its own request, and holds its result to a size.
+            Directive::Cred(_) if self.calls => None,
+            Directive::Limit { name, unit: None, .. } if self.calls && name == MAX_OUTPUT => None,
+            Directive::Limit { name, unit: None, .. } if isolated && HELD.contains(&name.as_str()) => None,
             Directive::Cred(_)
             | Directive::Memory { .. }
             | Directive::Optimizer(_)
@@ -73,7 +90,10 @@ impl Also for Cedar {
         });
         let rate = |(tool, rate): (&str, crate::directive::Rate)| {
             let (Resolved::Tool(tool) | Resolved::Later(tool)) = resolve(&self.agent, tool) else { return None };
-            let (name, tools) = (tool_name(&self.agent, &tool), client_tools(&tool));
+            let (name, mut tools) = (tool_name(&self.agent, &tool), client_tools(&tool));
+            if self.calls {
+                tools = vec![call_name(&self.agent, &tool)];
+            }
             Some(Rate { name, tools, count: rate.count, seconds: rate.unit.seconds() })
         };
         rates.filter_map(|(_, found)| rate(found)).collect()
@@ -93,7 +113,11 @@ impl Cedar {
         if writ_core::OWN_TOOLS.contains(&asked.known_as) || self.run && asked.tool == START {
             return;
         }
-        let means = |tool: &ToolRef| client_tools(tool).iter().any(|name| name == asked.known_as || name == asked.tool);
+        let means = |tool: &ToolRef| match self.calls {
+            // It is called by its own name, whatever it does.
+            true => call_name(&self.agent, tool) == asked.tool,
+            false => client_tools(tool).iter().any(|name| name == asked.known_as || name == asked.tool),
+        };
         let declared: Vec<&ToolRef> = self.agent.tools().map(|(_, tool)| tool).filter(|tool| means(tool)).collect();
         // Undeclared: the list of tools refuses it.
         let mut refused: Option<Decided> = None;
@@ -162,6 +186,22 @@ impl Cedar {
         let decided = self.rules.ask(self.agent.name_or_default(), &request);
         let decided = if refuses(&decided) { Some(decided) } else { self.of_children(&request) };
         reasons.extend(decided.map(|decided| self.reason(&decided, Subject::Path, path)));
+    }
+
+    /// A secret that goes into a request: it has to be declared for the host, and for this place of a request.
+    fn secret(&self, secret: &PutIn<'_>, reasons: &mut Vec<Reason>) {
+        let context = [("host", secret.host), ("inject", secret.inject)];
+        self.ask("cred.resolve", secret.name, Subject::Host, &context, reasons);
+        let declared = self.agent.creds().find(|(_, cred)| cred.name == secret.name);
+        if let Some((entry, cred)) = declared
+            && (cred.inject == Inject::Query) != (secret.inject == QUERY)
+        {
+            let matched = Matched { subject: Subject::Host, text: secret.host.to_owned(), span: None };
+            let message = format!("the secret `{}` is not for the {} of a request", secret.name, secret.inject);
+            let instead = format!("`inject:{}` on line {} of {}", secret.inject, entry.line(), self.agent.file);
+            let rule = format!("/Agentfile/{}", entry.line());
+            reasons.push(Reason { verdict: Verdict::Deny, rule, matched, message, instead });
+        }
     }
 
     /// What forbids it to an agent that is built on this one, by that one's name.

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::client_tools;
 use crate::agent::Agent;
 use crate::directive::{Base, BindMode, Directive, Inject, Mode, Source};
+use crate::names::call_name;
 use crate::placed::{PACKAGE, Placed, Private, START, base_address};
 use crate::reference::path_within;
 
@@ -152,16 +153,22 @@ fn named(agent: &Agent, name: &str) -> Option<u64> {
 
 impl Document {
     pub fn of(agent: &Agent, root: &str, placed: &Placed) -> Self {
-        let mut tools = tools(agent);
+        // Writ calls a tool by its own name, whatever it does.
+        let mut tools = match placed.calls {
+            true => agent.tools().map(|(_, tool)| call_name(agent, tool)).collect(),
+            false => tools(agent),
+        };
         let mut files = Files { allow: Vec::new(), read_only: Vec::new() };
         let own = placed.package.then(|| (literal(root), Mode::Ro));
         let called = placed.package.then(|| (PACKAGE.to_owned(), Mode::Ro));
+        // A program among its tools has to be read to be run.
+        let programs = placed.calls.then(|| (format!("{}/tools", literal(root)), Mode::Ro));
         let mounts = places(agent, root).into_iter().flat_map(|place| {
             // In a run the mount's own path leads there.
             let name = (placed.run && place.mount != place.host).then(|| (literal(&place.mount), place.mode));
             std::iter::once((literal(&place.host), place.mode)).chain(name)
         });
-        for (folder, mode) in mounts.chain(own).chain(called) {
+        for (folder, mode) in mounts.chain(own).chain(called).chain(programs) {
             let folder = folder.trim_end_matches('/');
             let whole = if folder.is_empty() { "/" } else { folder };
             for pattern in [whole.to_owned(), format!("{folder}/**")] {
@@ -176,8 +183,8 @@ impl Document {
         hosts.dedup();
         let limit = |value| Some(Limit { value, enforcement: "fail-fast" });
         let limits = Limits {
-            // A run is ended when its time is up.
-            max_wall_time_seconds: agent.timeout().filter(|_| !placed.run).and_then(limit),
+            // A run is ended when its time is up, and so is each call.
+            max_wall_time_seconds: agent.timeout().filter(|_| !placed.run && !placed.calls).and_then(limit),
             max_tool_calls: named(agent, "tool_calls").and_then(limit),
             max_turns: named(agent, "turns").and_then(limit),
         };
@@ -185,21 +192,27 @@ impl Document {
             Base::Reference(reference) if !placed.image => Some(base_address(reference)),
             Base::Scratch | Base::Reference(_) => None,
         });
+        let held = placed.run || placed.calls && is_isolated(agent);
         if placed.run {
             tools.push(START.to_owned());
         }
         Self {
             version: "1.0",
             name: agent.name_or_default().to_owned(),
-            extends: base,
+            extends: base.or_else(|| placed.beside.clone()),
             tools: Allowed { allow: tools },
             files,
             domains: Allowed { allow: hosts },
             limits,
-            enforce: placed.run.then(|| enforce(agent, placed)),
-            grants: placed.run.then(|| grants(agent)).flatten(),
+            enforce: held.then(|| enforce(agent, placed)),
+            grants: held.then(|| grants(agent)).flatten(),
         }
     }
+}
+
+/// Whether it asks for this machine's own isolation.
+pub(super) fn is_isolated(agent: &Agent) -> bool {
+    agent.entries.iter().any(|entry| matches!(&entry.directive, Directive::Isolation(word) if word == "local"))
 }
 
 fn enforce(agent: &Agent, placed: &Placed) -> Enforce {

@@ -64,6 +64,7 @@ fn lowered(bytes: &[u8], linted: Linted, root: &str, placed: &Placed) -> Result<
         rules: linted.rules,
         root: root.to_owned(),
         run: placed.run,
+        calls: placed.calls,
         package: placed.package,
         children: placed.children.clone(),
     };

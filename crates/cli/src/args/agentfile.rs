@@ -38,6 +38,13 @@ pub enum AgentfileCommand {
         #[arg(long)]
         check: bool,
     },
+    /// Lay out an Agentfile's tools as commands in a folder: scripts, schemas, help, skills, policy and limits.
+    #[command(
+        after_help = "Example:\n  writ agentfile project /agentrc\n  /agentrc/tools/grep_logs '{\"pattern\": \"ERROR\"}'     is `writ tool call \
+                      grep_logs`\n\nLaid out: tools/NAME with .schema.json, .help and .events, functions/, skills/NAME/SKILL.md, proc/audit, proc/policy \
+                      and proc/limits.\nAgain in the same folder: what an earlier one wrote is replaced, anything else in the way is refused."
+    )]
+    Project(super::ProjectArgs),
     /// Show what an Agentfile declares: its directives, the policies they mean, how risky that is.
     Show {
         /// The file; `-` for stdin.

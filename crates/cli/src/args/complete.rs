@@ -46,6 +46,19 @@ fn offered(word: &OsStr) -> Option<Vec<CompletionCandidate>> {
     Some(found.into_iter().take(MOST).map(candidate).collect())
 }
 
+/// The tools of the Agentfile here.
+pub fn tools() -> ArgValueCompleter {
+    ArgValueCompleter::new(|word: &OsStr| {
+        let named = || {
+            let (bytes, word) = (fs::read(environment::cwd().ok()?.join("Agentfile")).ok()?, word.to_str()?);
+            let (agent, _) = writ_agentfile::parse(&bytes, "Agentfile");
+            let names = agent.tools().map(|(_, tool)| writ_agentfile::tool_name(&agent, tool));
+            Some(names.filter(|name| name.starts_with(word)).map(CompletionCandidate::new).collect())
+        };
+        named().unwrap_or_default()
+    })
+}
+
 /// Policies: files of their names, and folders on the way.
 pub fn policies() -> ArgValueCompleter {
     ArgValueCompleter::new(PathCompleter::any().filter(|path: &Path| path.is_dir() || is_policy(path)))

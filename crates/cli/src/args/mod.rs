@@ -19,6 +19,7 @@ mod schema;
 mod serve;
 mod step;
 mod token;
+mod tool;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -54,6 +55,7 @@ pub use schema::SchemaArgs;
 pub use serve::{LogFormat, McpCommand, McpPinsArgs, McpPinsCommand, McpProxyArgs, McpServeArgs, ServeArgs};
 pub use step::{StepCommand, StepRunArgs};
 pub use token::{TokenArgs, TokenCommand};
+pub use tool::{ProjectArgs, ToolArgs, ToolCallArgs, ToolCommand, ToolEventsArgs, ToolsArgs};
 
 /// Hold an AI agent to a written policy, and leave proof of what it did.
 #[derive(Parser, Debug)]
@@ -179,6 +181,9 @@ pub enum Command {
                       project's own .mcp.json starts it. Values of secrets are never read."
     )]
     Lock(LockArgs),
+    /// Call, list and describe the tools that an Agentfile declares.
+    #[command(subcommand)]
+    Tool(ToolCommand),
     /// Say which profiles of the Agentfile specification hold, by the built-in cases.
     Conformance(FormatArgs),
     /// Run the steps that a policy wants attested.

@@ -13,21 +13,23 @@ use writ_agentfile::ceiling::{self, Level, chain_violations};
 use writ_agentfile::lock::resolve;
 use writ_agentfile::{Linted, Options, lint};
 use writ_core::Digest;
-use writ_core::json::{self, Value};
+use writ_core::json::{self, Object, Value};
 use writ_package::build::{Input, Labels, build};
 use writ_package::check::check;
 use writ_package::{Descriptor, Layout};
 
 use super::lock::Here;
+use super::tool;
 use crate::args::FormatArgs;
 use crate::exit::Failure;
 use crate::output;
 
 /// The cases, by profile.
-const CASES: [(&str, &str, &str); 3] = [
+const CASES: [(&str, &str, &str); 4] = [
     ("core", "Core Agentfile", include_str!("../../../../conformance/core.jsonl")),
     ("cedar", "Cedar Policy", include_str!("../../../../conformance/cedar.jsonl")),
     ("package", "OCI Package", include_str!("../../../../conformance/package.jsonl")),
+    ("tools", "Tool Projection", include_str!("../../../../conformance/tools.jsonl")),
 ];
 /// The title of a layer.
 const TITLE: &str = "org.opencontainers.image.title";
@@ -60,6 +62,12 @@ struct Given {
     flip: Option<String>,
     #[serde(default)]
     remove: Option<String>,
+    #[serde(default)]
+    tool: Option<String>,
+    #[serde(default)]
+    description: Option<Value>,
+    #[serde(default)]
+    arguments: Option<Object>,
 }
 
 #[derive(Deserialize)]
@@ -85,6 +93,12 @@ struct Expected {
     same_as: Option<String>,
     #[serde(default)]
     not_same_as: Option<String>,
+    #[serde(default)]
+    command: Option<String>,
+    #[serde(default)]
+    url: Option<String>,
+    #[serde(default)]
+    pointer: Option<String>,
 }
 
 /// What came of a profile.
@@ -144,6 +158,7 @@ fn held(case: &Case, digests: &mut BTreeMap<String, Digest>) -> Result<(), Strin
     match case.profile.as_str() {
         "core" => core(&case.input, &case.expected),
         "cedar" => cedar(&case.input, &case.expected),
+        "tools" => tools(&case.input, &case.expected),
         _ => package(case, digests),
     }
 }
@@ -203,6 +218,22 @@ fn cedar(input: &Given, expected: &Expected) -> Result<(), String> {
     let (decided, _) = ceiling::decide(&own, &chain, &request);
     same("decision", expected.decision.as_ref(), &decided.decision.to_owned())?;
     same("lines", expected.lines.as_ref(), &decided.rules.iter().map(|said| said.line).collect())
+}
+
+/// A call of a tool, as `writ tool call` has it decided, and what it would run or send.
+fn tools(input: &Given, expected: &Expected) -> Result<(), String> {
+    let wanted = |name: &str| format!("the case has no `{name}`");
+    let (name, description) = (input.tool.as_deref(), input.description.as_ref());
+    let (name, description) = (name.ok_or_else(|| wanted("tool"))?, description.ok_or_else(|| wanted("description"))?);
+    let called = tool::offline(&input.agentfile, name, description, &input.arguments.clone().unwrap_or_default())?;
+    same("result", expected.result.as_ref(), &called.result.to_owned())?;
+    same("pointer", expected.pointer.as_ref(), &called.pointer.unwrap_or_default())?;
+    same("command", expected.command.as_ref(), &called.command.unwrap_or_default())?;
+    same("url", expected.url.as_ref(), &called.url.unwrap_or_default())?;
+    match (expected.line, called.line) {
+        (Some(line), found) => same("line", Some(&line), &found.unwrap_or_default()),
+        (None, _) => Ok(()),
+    }
 }
 
 fn package(case: &Case, digests: &mut BTreeMap<String, Digest>) -> Result<(), String> {

@@ -109,7 +109,7 @@ impl Here {
     }
 
     /// A path below the folder, with no link that leads out of it.
-    fn inside(&self, path: &str) -> Result<Option<PathBuf>, String> {
+    pub fn inside(&self, path: &str) -> Result<Option<PathBuf>, String> {
         let whole = self.folder.join(path);
         let real = match whole.canonicalize() {
             Ok(real) => real,
@@ -156,18 +156,22 @@ impl Sources for Here {
     }
 
     fn server(&self, name: &str, address: Option<&str>) -> Result<Option<Shown>, String> {
-        let listed = match address {
-            Some(address) => ask::address(address)?,
-            None => match self.defined(name) {
-                Some((command, args)) => ask::program(&command, &args, &self.folder)?,
-                None => return Ok(None),
-            },
-        };
+        let Some(mut server) = self.connected(name, address)? else { return Ok(None) };
+        let listed = server.listed()?;
         Ok(Some(Shown { version: listed.version, tools: listed.tools }))
     }
 }
 
 impl Here {
+    /// An MCP server: at its address, else as the project starts it; `None` where nothing here says how.
+    pub fn connected(&self, name: &str, address: Option<&str>) -> Result<Option<ask::Server>, String> {
+        match (address, self.defined(name)) {
+            (Some(address), _) => ask::Server::at(address).map(Some),
+            (None, Some((command, args))) => ask::Server::start(&command, &args, &self.folder).map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+
     /// The program behind a server's name, as the project's own files of a client define it.
     fn defined(&self, name: &str) -> Option<(String, Vec<String>)> {
         let home = environment::home().user?;

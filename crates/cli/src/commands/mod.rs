@@ -51,6 +51,7 @@ mod shell;
 mod status;
 mod step;
 mod token;
+mod tool;
 mod trusted;
 mod turn_statements;
 mod verify;
@@ -86,6 +87,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Sandbox(command) => sandbox::run(&command),
         Command::Agentfile(command) => agentfile::run(&command),
         Command::Lock(args) => lock::run(&args),
+        Command::Tool(command) => tool::run(&command),
         Command::Conformance(args) => conformance::run(&args),
         Command::Policy(command) => policy::run(command),
         Command::Keys(command) => keys::run(command),

@@ -70,7 +70,7 @@ impl Bases {
         children.push(agent.name_or_default().to_owned());
         let placement = Some(lines(&agent, &placed));
         let image = lock.base_image.as_ref().is_some_and(|base| !base.package);
-        let own = Placed { agentfile: text, children, placement, image, manifest: None, ..placed };
+        let own = Placed { agentfile: text, children, placement, image, manifest: None, tools: Vec::new(), ..placed };
         let level = Level::new(own.agent(&file));
         let address = base_address(reference);
         let mut below = match from {

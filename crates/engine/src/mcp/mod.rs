@@ -5,6 +5,7 @@
 //! the same call. Page: `spec/mcp.md`.
 
 pub mod pins;
+pub mod under;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -31,6 +32,7 @@ use crate::session::Session;
 use crate::session::state::State;
 use crate::{Home, governing, hook};
 use pins::{News, Pins};
+use under::HeldTo;
 
 /// Between a client and one server.
 pub struct Gate {
@@ -40,6 +42,10 @@ pub struct Gate {
     /// The client and its session, where its environment names one.
     joined: Option<(&'static str, SessionId)>,
     own: SessionId,
+    /// What calls are held to, where that is not what governs the folder.
+    held: Option<HeldTo>,
+    /// What the ids of calls without one begin with.
+    calls: String,
     count: AtomicU64,
     /// Calls of the client's hook that were let through: each once.
     passed: Mutex<BTreeSet<String>>,
@@ -94,17 +100,26 @@ impl Gate {
             cwd: cwd.to_string_lossy().into_owned(),
             server: server.to_owned(),
             joined: joined.map(|(client, session)| (client.name(), session)),
+            calls: own.as_str().to_owned(),
             own,
+            held: None,
             count: AtomicU64::new(1),
             passed: Mutex::default(),
         })
+    }
+
+    /// For calls that Writ makes under an Agentfile, in a session that may have begun before.
+    pub fn under(home: Home, cwd: &Path, server: &str, session: SessionId, held: HeldTo) -> Result<Self, KeyError> {
+        let calls = format!("tool-{:016x}", random()? >> 64);
+        Ok(Self { own: session, held: Some(held), calls, ..Self::new(home, cwd, server, None)? })
     }
 
     /// Whether a policy governs here now.
     pub fn is_governed(&self) -> bool {
         let cwd = Path::new(&self.cwd);
         let store = self.store();
-        governing::find(cwd).is_some()
+        self.held.is_some()
+            || governing::find(cwd).is_some()
             || store.as_ref().is_some_and(|store| {
                 let (_, session) = self.session(store);
                 store.exists(&session) || store.is_known(&session) || in_force::is_lost(store, cwd)
@@ -134,6 +149,10 @@ impl Gate {
     }
 
     fn decide(&self, call: ToolCall, id: Option<&str>, redefined: bool) -> Ruling {
+        if let Err(error) = self.ready() {
+            let reason = format!("writ denies what it cannot decide: {error}");
+            return Ruling::Refused { verdict: Verdict::Deny, reason };
+        }
         let store = self.store();
         let (client, session) = store.as_ref().map_or_else(|| (own::NAME, self.own.clone()), |it| self.session(it));
         if let (Some(store), Some(id), false) = (&store, id, redefined)
@@ -143,7 +162,7 @@ impl Gate {
             return Ruling::Pass(Box::new(Passed { session, client, used, input: None, hooked: true }));
         }
         let number = self.count.fetch_add(1, Ordering::Relaxed);
-        let id = id.map_or_else(|| format!("{}-{number}", self.own.as_str()), str::to_owned);
+        let id = id.map_or_else(|| format!("{}-{number}", self.calls), str::to_owned);
         let used = ToolUse { id, call };
         let event = self.event(client, &session, EventKind::PreToolUse(used.clone()));
         let Answer { reply, input, .. } = self.deal(event, redefined);
@@ -183,6 +202,9 @@ impl Gate {
         }
         let Some(store) = self.store() else { return (vec![true; tools.len()], None) };
         self.begin();
+        if let Err(error) = self.ready() {
+            return (vec![false; tools.len()], Some(error.to_string()));
+        }
         let repository = in_force::repository(Path::new(&self.cwd));
         let news = match Pins::update(&store, repository, &self.cwd, &self.server, tools, last) {
             Ok(news) => news,
@@ -196,6 +218,10 @@ impl Gate {
 
     /// Begins the session that is the proxy's own, where calls belong to it.
     pub fn begin(&self) {
+        if self.held.is_some() {
+            // It begins where a call is decided, which is refused where it cannot.
+            return;
+        }
         let begins = |store: &Store| self.session(store).1 == self.own && !store.exists(&self.own);
         if self.store().as_ref().is_some_and(begins) {
             let source = Some("startup".to_owned());
@@ -217,6 +243,9 @@ impl Gate {
     /// The policy that governs here.
     pub fn policy(&self) -> Result<Option<Governing>, GoverningError> {
         let trust = Trust::open(self.home.state.as_deref());
+        if let Some(held) = &self.held {
+            return governing::kept::open_whole(&held.path, held.bytes.clone(), &trust).map(Some);
+        }
         governing::find(self.cwd()).map(|path| governing::open(&path, None, &trust)).transpose()
     }
 

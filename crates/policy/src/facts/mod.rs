@@ -5,9 +5,11 @@
 //! those that were written. Page: `spec/policy.md`.
 
 mod document;
+mod put_in;
 mod resource;
 mod uses;
 
+pub(crate) use put_in::SecretFact;
 pub(crate) use resource::ResourceFact;
 pub use uses::{UsedCommand, UsedFile, Uses};
 
@@ -80,6 +82,9 @@ pub struct Facts {
     /// Tools, as rules call them, that were called as often as they may be.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) exceeded: Vec<String>,
+    /// Secrets that Writ puts into its request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) secrets: Vec<SecretFact>,
 }
 
 /// What the kernel holds around a call (R70, R80).

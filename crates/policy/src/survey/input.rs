@@ -15,13 +15,17 @@ use writ_shell::Access;
 
 use self::members::{CHANGES, LOOKS, Member, NETWORK, WHOLE, plain_name};
 use super::Survey;
-use crate::facts::{Host, HostFact, PathFact, PathKind};
+use crate::facts::{Host, HostFact, PathFact, PathKind, SecretFact};
 use crate::rules::last_word_split;
 use crate::url::{self, Target, percent_decoded};
 use crate::world::fold;
 
 /// Deepest JSON text inside a text that is read as JSON again.
 const MAX_DEPTH: usize = 8;
+/// The member that holds what a tool is called with beside its line.
+const ARGUMENTS: &str = "arguments";
+/// The member that names the secrets of a request.
+const CREDENTIALS: &str = "credentials";
 /// Longest path that the file system is asked about; longer ones are folded as text.
 const PATH_MAX: usize = 4096;
 
@@ -30,6 +34,23 @@ impl Survey<'_> {
     pub(super) fn foreign_input(&mut self) {
         let call = self.call;
         self.value("", &call.input, 0);
+    }
+
+    /// What a program of its own name is given on its standard input: nothing in its line says it.
+    pub(super) fn own_arguments(&mut self) {
+        let call = self.call;
+        if let Some(arguments) = call.input.get(ARGUMENTS).filter(|_| !call.is_canonical()) {
+            self.value("", arguments, 0);
+        }
+    }
+
+    /// The secrets that Writ puts into a request of its own.
+    pub(super) fn put_in(&mut self) {
+        let named = self.call.input.get(CREDENTIALS).filter(|_| !self.call.is_canonical()).and_then(Value::as_array);
+        for one in named.unwrap_or_default() {
+            let text = |name: &str| one.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+            self.facts.secrets.push(SecretFact { name: text("name"), host: text("host"), inject: text("inject") });
+        }
     }
 
     fn value(&mut self, name: &str, value: &Value, depth: usize) {

@@ -113,13 +113,19 @@ struct Survey<'a> {
 impl Survey<'_> {
     fn call(&mut self) -> Result<(), String> {
         match &self.call.kind {
-            ToolKind::Shell { command } => self.shell(command),
+            ToolKind::Shell { command } => {
+                self.shell(command);
+                self.own_arguments();
+            }
             ToolKind::Read { paths } => return paths.iter().try_for_each(|path| self.file(path, Access::Read)),
             ToolKind::Write { paths } | ToolKind::Edit { paths } => {
                 return paths.iter().try_for_each(|path| self.file(path, Access::Write));
             }
             ToolKind::Search(search) => return self.search(search),
-            ToolKind::Fetch { url } => self.fetch(url),
+            ToolKind::Fetch { url } => {
+                self.fetch(url);
+                self.put_in();
+            }
             ToolKind::Delegate { subagent } => {
                 self.facts.starts = Some(subagent.clone());
                 self.text(Subject::Tool, subagent.clone(), subagent);

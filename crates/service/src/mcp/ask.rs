@@ -1,13 +1,14 @@
-//! What tools an MCP server shows, asked as a client: a program's pipes, or streamable HTTP.
+//! An MCP server, asked as a client: what tools it shows, and a call of one. A program's pipes, or streamable HTTP.
 //!
-//! Owns the three messages that this takes. Calls no tool. Refuses answers that are too long, too late or no answers. Invariant: what it
-//! returns is what the server listed, to the end of its list. For `writ lock`.
+//! Owns the messages that this takes. Decides no call: whoever asks has had it decided. Refuses answers that are too long, too late or no
+//! answers. Invariant: what it returns is what the server answered, its list to the end. For `writ lock` and `writ tool`.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use ureq::tls::Certificate;
 use writ_core::json::{self, Limits, Object, Value};
 
 use crate::network::{agent, authorities};
@@ -32,57 +33,95 @@ pub struct Listed {
 
 /// Where messages go and answers come from.
 trait Wire {
-    /// Sends a message; its answer where it has an id.
-    fn send(&mut self, message: &Value, id: Option<u64>) -> Result<Value, String>;
+    /// Sends a message; its answer where it has an id, within a time.
+    fn send(&mut self, message: &Value, id: Option<u64>, time: Duration) -> Result<Value, String>;
 }
 
-/// Asks a program that speaks on its pipes.
-pub fn program(command: &str, args: &[String], cwd: &std::path::Path) -> Result<Listed, String> {
-    let mut child = Command::new(command)
-        .args(args)
-        .current_dir(cwd)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| format!("`{command}` cannot be started: {error}"))?;
-    let listed = Pipes::of(&mut child).and_then(|mut pipes| list(&mut pipes));
-    drop(child.kill());
-    drop(child.wait());
-    listed
+/// A server that is spoken to.
+pub struct Server {
+    wire: Box<dyn Wire>,
+    version: String,
+    next: u64,
+    // Ended when nobody speaks to it any more.
+    child: Option<Child>,
 }
 
-/// Asks a server behind an address.
-pub fn address(url: &str) -> Result<Listed, String> {
-    list(&mut Http { agent: agent(authorities(), TIMEOUT), url: url.to_owned(), session: None })
-}
-
-fn list(wire: &mut dyn Wire) -> Result<Listed, String> {
-    let client = object([("name", Value::from("writ")), ("version", Value::from(env!("CARGO_PKG_VERSION")))]);
-    let hello =
-        object([("protocolVersion", Value::from(VERSION)), ("capabilities", object([])), ("clientInfo", client)]);
-    let answer = wire.send(&request(1, "initialize", hello), Some(1))?;
-    let version = answer
-        .get("serverInfo")
-        .and_then(|info| info.get("version"))
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
-    wire.send(&object([("jsonrpc", Value::from("2.0")), ("method", Value::from("notifications/initialized"))]), None)?;
-    let (mut tools, mut cursor) = (Vec::new(), None::<String>);
-    for page in 0..MAX_PAGES {
-        let id = 2 + page as u64;
-        let parameters =
-            cursor.as_ref().map_or_else(|| object([]), |cursor| object([("cursor", Value::from(cursor.as_str()))]));
-        let answer = wire.send(&request(id, "tools/list", parameters), Some(id))?;
-        let listed = answer.get("tools").and_then(Value::as_array).ok_or("its list of tools is none")?;
-        tools.extend_from_slice(listed);
-        cursor = answer.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
-        if cursor.is_none() {
-            return Ok(Listed { version, tools });
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            drop(child.kill());
+            drop(child.wait());
         }
     }
-    Err(format!("its list of tools has more than {MAX_PAGES} pages"))
+}
+
+impl Server {
+    /// Starts a program that speaks on its pipes.
+    pub fn start(command: &str, args: &[String], cwd: &std::path::Path) -> Result<Self, String> {
+        let mut child = Command::new(command)
+            .args(args)
+            .current_dir(cwd)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("`{command}` cannot be started: {error}"))?;
+        match Pipes::of(&mut child) {
+            Ok(pipes) => Self { wire: Box::new(pipes), version: String::new(), next: 1, child: Some(child) }.greeted(),
+            Err(why) => {
+                drop(child.kill());
+                drop(child.wait());
+                Err(why)
+            }
+        }
+    }
+
+    /// Speaks to a server behind an address.
+    pub fn at(url: &str) -> Result<Self, String> {
+        let wire = Http { roots: authorities(), url: url.to_owned(), session: None };
+        Self { wire: Box::new(wire), version: String::new(), next: 1, child: None }.greeted()
+    }
+
+    fn greeted(mut self) -> Result<Self, String> {
+        let client = object([("name", Value::from("writ")), ("version", Value::from(env!("CARGO_PKG_VERSION")))]);
+        let hello =
+            object([("protocolVersion", Value::from(VERSION)), ("capabilities", object([])), ("clientInfo", client)]);
+        let answer = self.ask("initialize", hello, TIMEOUT)?;
+        let version = answer.get("serverInfo").and_then(|info| info.get("version")).and_then(Value::as_str);
+        self.version = version.unwrap_or_default().to_owned();
+        let ready = object([("jsonrpc", Value::from("2.0")), ("method", Value::from("notifications/initialized"))]);
+        self.wire.send(&ready, None, TIMEOUT)?;
+        Ok(self)
+    }
+
+    fn ask(&mut self, method: &str, parameters: Value, time: Duration) -> Result<Value, String> {
+        let id = self.next;
+        self.next += 1;
+        self.wire.send(&request(id, method, parameters), Some(id), time)
+    }
+
+    /// The tools that it shows.
+    pub fn listed(&mut self) -> Result<Listed, String> {
+        let (mut tools, mut cursor) = (Vec::new(), None::<String>);
+        for _page in 0..MAX_PAGES {
+            let parameters =
+                cursor.as_ref().map_or_else(|| object([]), |cursor| object([("cursor", Value::from(cursor.as_str()))]));
+            let answer = self.ask("tools/list", parameters, TIMEOUT)?;
+            let listed = answer.get("tools").and_then(Value::as_array).ok_or("its list of tools is none")?;
+            tools.extend_from_slice(listed);
+            cursor = answer.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+            if cursor.is_none() {
+                return Ok(Listed { version: self.version.clone(), tools });
+            }
+        }
+        Err(format!("its list of tools has more than {MAX_PAGES} pages"))
+    }
+
+    /// Calls a tool; gives what the server answers, an error of the tool's too.
+    pub fn call(&mut self, tool: &str, arguments: &Object, time: Duration) -> Result<Value, String> {
+        let arguments = Value::Object(arguments.clone());
+        self.ask("tools/call", object([("name", Value::from(tool)), ("arguments", arguments)]), time)
+    }
 }
 
 fn request(id: u64, method: &str, parameters: Value) -> Value {
@@ -116,14 +155,13 @@ fn parse(bytes: &[u8]) -> Result<Value, String> {
     json::parse_with(bytes, Limits::FOREIGN).map_err(|error| format!("it answers with no JSON: {error}"))
 }
 
-struct Pipes<'a> {
-    into: &'a mut std::process::ChildStdin,
+struct Pipes {
+    into: ChildStdin,
     lines: mpsc::Receiver<Vec<u8>>,
-    until: Instant,
 }
 
-impl<'a> Pipes<'a> {
-    fn of(child: &'a mut Child) -> Result<Self, String> {
+impl Pipes {
+    fn of(child: &mut Child) -> Result<Self, String> {
         let out = child.stdout.take().ok_or("its output cannot be read")?;
         let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
@@ -136,16 +174,13 @@ impl<'a> Pipes<'a> {
                 }
             }
         });
-        Ok(Self {
-            into: child.stdin.as_mut().ok_or("its input cannot be written")?,
-            lines,
-            until: Instant::now() + TIMEOUT,
-        })
+        Ok(Self { into: child.stdin.take().ok_or("its input cannot be written")?, lines })
     }
 }
 
-impl Wire for Pipes<'_> {
-    fn send(&mut self, message: &Value, id: Option<u64>) -> Result<Value, String> {
+impl Wire for Pipes {
+    fn send(&mut self, message: &Value, id: Option<u64>, time: Duration) -> Result<Value, String> {
+        let until = Instant::now() + time;
         let line = json::compact(message) + "\n";
         self.into
             .write_all(line.as_bytes())
@@ -153,9 +188,9 @@ impl Wire for Pipes<'_> {
             .map_err(|error| format!("it takes no message: {error}"))?;
         let Some(id) = id else { return Ok(Value::Null) };
         loop {
-            let left = self.until.saturating_duration_since(Instant::now());
+            let left = until.saturating_duration_since(Instant::now());
             let line = self.lines.recv_timeout(left).map_err(|error| match error {
-                mpsc::RecvTimeoutError::Timeout => format!("it did not answer within {} s", TIMEOUT.as_secs()),
+                mpsc::RecvTimeoutError::Timeout => format!("it did not answer within {} s", time.as_secs()),
                 mpsc::RecvTimeoutError::Disconnected => "it ended without an answer".to_owned(),
             })?;
             if line.trim_ascii().is_empty() {
@@ -169,15 +204,14 @@ impl Wire for Pipes<'_> {
 }
 
 struct Http {
-    agent: ureq::Agent,
+    roots: Vec<Certificate<'static>>,
     url: String,
     session: Option<String>,
 }
 
 impl Wire for Http {
-    fn send(&mut self, message: &Value, id: Option<u64>) -> Result<Value, String> {
-        let mut asked = self
-            .agent
+    fn send(&mut self, message: &Value, id: Option<u64>, time: Duration) -> Result<Value, String> {
+        let mut asked = agent(self.roots.clone(), time)
             .post(&self.url)
             .header("Content-Type", "application/json")
             .header("Accept", "application/json, text/event-stream")

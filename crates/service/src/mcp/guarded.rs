@@ -1,6 +1,6 @@
 //! Tools that Writ runs itself: a shell line, a file that is read, a file that is written.
 //!
-//! Owns their limits of time and output. Decides and records nothing itself: the gate does, under the canonical tools `Bash`, `Read` and
+//! Owns what they take and give. Decides and records nothing itself: the gate does, under the canonical tools `Bash`, `Read` and
 //! `Write`, and a line is run in a sandbox where the policy wants that. Invariant: the file that is touched is the one that was
 //! judged, whatever becomes of its name in between. Page: `spec/mcp.md`.
 
@@ -9,15 +9,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::OFlags;
-use rustix::process::{Pid, Signal, kill_process_group};
 use writ_core::json::{self, Object, Value};
 use writ_core::{Search, ToolCall, ToolKind};
 use writ_engine::mcp::{Gate, Passed, Ruling};
@@ -25,15 +20,12 @@ use writ_engine::notary::attest::{self, Begun};
 use writ_engine::steps::{Reported, Step};
 
 use super::arguments::{Refusal, text, text_of};
+use crate::spawn::{Finished, MOST, Spawn};
 
-/// Longest text of either stream that is given back, and longest file.
-const MOST: u64 = 1 << 20;
 /// How long a line may take when nobody says, and at most.
 const SECONDS: [f64; 2] = [120.0, 600.0];
 /// The code of a step whose time was up, as `timeout(1)` has it.
 const TIMED_OUT: i32 = 124;
-/// How long is waited for what a line left running with its streams open.
-const AFTER: Duration = Duration::from_millis(500);
 
 /// Runs a shell line.
 pub fn bash(gate: &Gate, arguments: &Object) -> Result<Value, Refusal> {
@@ -152,7 +144,8 @@ impl<'a> Line<'a> {
     /// In a sandbox where the decision says so.
     fn run(&self, passed: &Passed) -> io::Result<Value> {
         let granted = passed.input.as_ref().and_then(|input| input.get("command")).and_then(Value::as_str);
-        run(granted.unwrap_or(self.text), &self.cwd, self.time)
+        let line = granted.unwrap_or(self.text);
+        Ok(told(&Spawn::new(line, &self.cwd, self.time).run()?))
     }
 }
 
@@ -285,61 +278,15 @@ fn same(file: &File, judged: &Path) -> io::Result<()> {
     if file.metadata()?.is_file() { Ok(()) } else { Err(io::Error::other("it is no plain file")) }
 }
 
-/// Runs a line until it ends or its time is up.
-fn run(line: &str, cwd: &Path, time: Duration) -> io::Result<Value> {
-    let mut command = Command::new("/bin/bash");
-    command.arg("-c").arg(line).current_dir(cwd).stdin(Stdio::null());
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;
-    let group = Pid::from_child(&child);
-    let streams = (collect(child.stdout.take())?, collect(child.stderr.take())?);
-    let until = Instant::now() + time;
-    let status = loop {
-        match child.try_wait()? {
-            Some(status) => break Some(status),
-            None if Instant::now() >= until => break None,
-            None => thread::sleep(Duration::from_millis(5)),
-        }
-    };
-    let first = status.is_some().then(|| (streams.0.recv_timeout(AFTER), streams.1.recv_timeout(AFTER)));
-    // What is still running has nobody to speak to. A group that is gone is no error.
-    let _gone = kill_process_group(group, Signal::KILL).is_err();
-    child.wait()?;
-    let text = |early: Option<Result<Collected, _>>, stream: &mpsc::Receiver<Collected>| {
-        early.and_then(Result::ok).or_else(|| stream.recv_timeout(AFTER).ok()).unwrap_or_default()
-    };
-    let (out, err) = match first {
-        Some((out, err)) => (text(Some(out), &streams.0), text(Some(err), &streams.1)),
-        None => (text(None, &streams.0), text(None, &streams.1)),
-    };
-    let code = status.and_then(|status| status.code()).map_or(Value::Null, |code| Value::Number(code.into()));
+/// How a line ended.
+fn told(finished: &Finished) -> Value {
+    let code = finished.code.map_or(Value::Null, |code| Value::Number(code.into()));
     let shown = |bytes: &[u8]| Value::from(String::from_utf8_lossy(bytes).into_owned());
-    Ok(object([
+    object([
         ("exitCode", code),
-        ("stdout", shown(&out.bytes)),
-        ("stderr", shown(&err.bytes)),
-        ("truncated", Value::Bool(out.cut || err.cut)),
-        ("timedOut", Value::Bool(status.is_none())),
-    ]))
-}
-
-/// What a stream held.
-#[derive(Default)]
-struct Collected {
-    bytes: Vec<u8>,
-    cut: bool,
-}
-
-/// Reads a stream to its end, and keeps as much of it as is given back.
-fn collect(stream: Option<impl Read + Send + 'static>) -> io::Result<mpsc::Receiver<Collected>> {
-    let mut stream = stream.ok_or_else(|| io::Error::other("the shell has no pipes"))?;
-    let (tell, told) = mpsc::sync_channel(1);
-    let read = move || {
-        let mut bytes = Vec::new();
-        let kept = stream.by_ref().take(MOST).read_to_end(&mut bytes);
-        let cut = kept.is_ok() && io::copy(&mut stream, &mut io::sink()).is_ok_and(|more| more > 0);
-        // Whoever waited has given up.
-        drop(tell.send(Collected { bytes, cut }));
-    };
-    thread::Builder::new().name("stream".to_owned()).spawn(read)?;
-    Ok(told)
+        ("stdout", shown(&finished.out)),
+        ("stderr", shown(&finished.err)),
+        ("truncated", Value::Bool(finished.cut)),
+        ("timedOut", Value::Bool(finished.timed_out)),
+    ])
 }

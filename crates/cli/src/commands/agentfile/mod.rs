@@ -3,6 +3,7 @@
 pub mod base;
 mod decide;
 mod lint;
+mod project;
 mod prove;
 mod show;
 
@@ -27,6 +28,7 @@ pub fn run(command: &AgentfileCommand) -> Result<(), Failure> {
         AgentfileCommand::Fmt { file, check } => format(file, *check),
         AgentfileCommand::Show { file, format } => show::run(file, format.format),
         AgentfileCommand::Decide(args) => decide::run(args),
+        AgentfileCommand::Project(args) => project::run(args),
         AgentfileCommand::Prove(args) => prove::run(args),
         AgentfileCommand::Lsp => lsp::serve(),
         AgentfileCommand::Schema => {
