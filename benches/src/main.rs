@@ -16,6 +16,7 @@ mod limits;
 mod mcp;
 mod measure;
 mod notary;
+mod package;
 mod policy;
 mod serve;
 mod shell;
@@ -30,7 +31,7 @@ use crate::measure::Figure;
 /// A group of figures and what measures it.
 type Group = (&'static str, fn() -> Result<Vec<Figure>>);
 
-const GROUPS: [Group; 15] = [
+const GROUPS: [Group; 17] = [
     ("hook", hook::run),
     ("confined", confined::run),
     ("agentfile", agentfile::run),
@@ -38,6 +39,7 @@ const GROUPS: [Group; 15] = [
     ("consequence", consequence::run),
     ("decide", decide::run),
     ("egress", egress::run),
+    ("package", package::run),
     ("policy", policy::run),
     ("shell", shell::run),
     ("ledger", ledger::run),
@@ -45,6 +47,7 @@ const GROUPS: [Group; 15] = [
     ("mcp", mcp::run),
     ("notary", notary::run),
     ("serve", serve::run),
+    ("tree", turns::tree),
     ("turns", turns::run),
 ];
 

@@ -29,13 +29,23 @@ fn recorded(name: &str) -> Workplace {
     recorded_under(name, &json!({}))
 }
 
-/// The same under a policy with more members.
-fn recorded_under(name: &str, more: &Value) -> Workplace {
-    let place = Workplace::new(name);
+/// Gives the policy more members.
+fn govern(place: &Workplace, more: &Value) {
     let policy = place.folder.join("repository/.aflock");
     let mut document: Value = serde_json::from_slice(&fs::read(&policy).unwrap()).unwrap();
     document.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     fs::write(policy, document.to_string()).unwrap();
+}
+
+/// What a manifest says of a file.
+fn entry<'a>(manifest: &'a mut Value, path: &str) -> &'a mut Value {
+    manifest["files"].as_array_mut().unwrap().iter_mut().find(|entry| entry["path"] == path).unwrap()
+}
+
+/// The same under a policy with more members.
+fn recorded_under(name: &str, more: &Value) -> Workplace {
+    let place = Workplace::new(name);
+    govern(&place, more);
     let transcript = place.folder.join("repository/none.jsonl");
     let token = format!("{}{}", TOKEN.0, TOKEN.1);
     let input = json!({"file_path": place.folder.join("repository/src/module.rs"), "content": "text"});
@@ -140,7 +150,7 @@ fn whatever_byte_is_changed_both_refuse() {
     }
     let script = "import os,sys\nsys.path.insert(0, sys.argv[1])\nimport bundle\nkey = bundle.Key.pem(open(sys.argv[2],'rb').read())\n\
          for name in os.listdir(sys.argv[3]):\n    try: code = bundle.verify(os.path.join(sys.argv[3], name), key) and 0\n    \
-         except bundle.NoBundle: code = 4\n    \
+         except bundle.Malformed: code = 4\n    \
          except (bundle.Broken, KeyError, TypeError, ValueError): code = 3\n    print(name, code or 0)\n";
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../verifiers/python");
     let mut judge = Command::new("/usr/bin/python3");
@@ -445,7 +455,7 @@ fn a_manifest_has_one_form_for_both() {
     let key = key(&place);
     let whole = files(&export(&place, "whole.tar", &["--transcripts"]));
     type Change<'a> = &'a dyn Fn(&mut Value);
-    let changes: [(&str, i32, Change<'_>); 25] = [
+    let changes: [(&str, i32, Change<'_>); 29] = [
         ("nothing", 0, &|_| {}),
         ("another format", 4, &|told| told["format"] = json!("tar")),
         ("version 2", 4, &|told| told["version"] = json!(2)),
@@ -470,6 +480,10 @@ fn a_manifest_has_one_form_for_both() {
         ("masked lines that are none", 3, &|told| told["transcripts"][0]["masked"] = json!([])),
         ("masked lines of another form", 3, &|told| told["transcripts"][0]["masked"] = json!([[1, "0".repeat(64)]])),
         ("a file's size as a text", 3, &|told| told["files"][0]["size"] = json!("1")),
+        ("a path of nothing at all", 3, &|told| told["files"][0]["path"] = json!("")),
+        ("a path that no header has room for", 3, &|told| told["files"][0]["path"] = json!("x".repeat(300))),
+        ("checkpoints that nobody reads whole", 3, &|told| entry(told, "checkpoints")["size"] = json!(65 << 20)),
+        ("a ledger that no archive has room for", 3, &|told| entry(told, "ledger.jsonl")["size"] = json!(1_u64 << 33)),
         ("files the other way round", 3, &|told| told["files"].as_array_mut().unwrap().reverse()),
     ];
     for (what, code, change) in changes {
@@ -480,14 +494,83 @@ fn a_manifest_has_one_form_for_both() {
         let (own, other) = (writ(&place, &bundle, &key), python(&bundle, &key));
         assert_eq!((own.0, other.0), (code, code), "{what}: {} {}", own.1, other.1);
     }
-    for (what, code, from, to) in
-        [("spaces", 3, ":", ": "), ("a member twice", 4, "{", "{\"format\":\"writ-bundle\","), ("no JSON", 4, "{", "[")]
-    {
+    for (what, code, from, to) in [
+        ("spaces", 3, ":", ": "),
+        ("a member twice", 4, "{", "{\"format\":\"writ-bundle\","),
+        ("no JSON", 4, "{", "["),
+        ("half a letter", 4, "\"session\":\"", "\"session\":\"\\ud800"),
+        ("a number that no reader has", 4, "\"version\":1", "\"version\":1e400"),
+        ("another spelling of the version", 3, "\"version\":1", "\"version\":1.0"),
+    ] {
         let written =
             |manifest: &mut Value| serde_json::to_string(manifest).unwrap().replacen(from, to, 1).into_bytes();
         let bundle = packed_as(&place, "text.tar", whole.clone(), &written);
         let (own, other) = (writ(&place, &bundle, &key), python(&bundle, &key));
         assert_eq!((own.0, other.0), (code, code), "{what}: {} {}", own.1, other.1);
+    }
+}
+
+/// What is no plain file, and no one key, is neither waited for nor taken.
+#[test]
+fn odd_files_and_keys_are_refused_by_both() {
+    let place = recorded("bundle-odd");
+    let (key, bundle) = (key(&place), export(&place, "whole.tar", &[]));
+    let pem = fs::read_to_string(&key).unwrap();
+    for (name, text, code) in [
+        ("empty", String::new(), 4),
+        ("garbage", "key".to_owned(), 4),
+        ("twice", pem.repeat(2), 4),
+        ("among-text", format!("my key:\n{pem}"), 4),
+        ("crlf", pem.replace('\n', "\r\n"), 0),
+    ] {
+        let key = place.folder.join(name);
+        fs::write(&key, text).unwrap();
+        let (own, other) = (writ(&place, &bundle, &key), python(&bundle, &key));
+        assert_eq!((own.0, other.0), (code, code), "{name}: {} {}", own.1, other.1);
+    }
+    let pipe = place.folder.join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for odd in [&pipe, &PathBuf::from("/dev/zero"), &place.folder.join("none")] {
+        let (own, other) = (writ(&place, odd, &key), python(odd, &key));
+        assert_eq!((own.0, other.0), (1, 1), "{}: {} {}", odd.display(), own.1, other.1);
+        assert_eq!((writ(&place, &bundle, odd).0, python(&bundle, odd).0), (1, 1), "{}", odd.display());
+    }
+}
+
+/// The policy of a sub-agent's type and the text of a rule are missed by both, and so is a row in another spelling.
+#[test]
+fn what_a_list_of_layers_names_is_missed_by_both() {
+    let rule = "package p\nimport rego.v1\ndeny contains \"x\" if false\n";
+    let more = json!({
+        "sublayouts": [{"name": "research", "policy": {"version": "1.0", "name": "worker", "files": {"allow": ["src/**"]}}}],
+        "evaluators": {"rego": [{"name": "rule", "policy": "./rule.rego"}]},
+    });
+    let place = Workplace::new("bundle-layers");
+    fs::write(place.folder.join("repository/rule.rego"), rule).unwrap();
+    govern(&place, &more);
+    place.start();
+    place.allowed("1");
+    place.answer(&place.payload("Stop", r#","stop_hook_active":false"#));
+    let key = key(&place);
+    let good = files(&export(&place, "good.tar", &[]));
+    let own = writ(&place, &place.folder.join("good.tar"), &key);
+    let other = python(&place.folder.join("good.tar"), &key);
+    assert!(own.0 == 0 && other.0 == 0, "{} {}", own.1, other.1);
+    let held = |text: &str| {
+        let holds = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(text);
+        good.iter().find(|(path, bytes)| path.starts_with("policies/") && holds(bytes)).unwrap().0.clone()
+    };
+    let root = good.keys().filter(|path| path.starts_with("policies/")).count();
+    assert_eq!(root, 3, "{:?}", good.keys());
+    // A layer lies in the root's document too: its own file is the shorter.
+    let layers = good.iter().filter(|(path, bytes)| path.starts_with("policies/") && bytes.starts_with(b"{"));
+    let layer = layers.min_by_key(|(_, bytes)| bytes.len()).unwrap().0.clone();
+    for path in [layer, held("package p")] {
+        let mut less = good.clone();
+        less.remove(&path);
+        let bad = packed(&place, "bad.tar", less);
+        let (own, other) = (writ(&place, &bad, &key), python(&bad, &key));
+        assert!(own.0 == 3 && other.0 == 3, "{path}: {} {}", own.1, other.1);
     }
 }
 

@@ -3,40 +3,30 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 #[cfg(test)]
+mod venv;
+#[cfg(test)]
 #[expect(dead_code, reason = "other tests need more of it")]
 mod workplace;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use workplace::{SESSION, Workplace};
 
 const PACKAGES: [&str; 2] = ["pygls==2.1.1", "lsprotocol==2025.0.0"];
 
-/// A client, in a virtual environment of its own that is made when it is missing.
-fn python() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pygls");
-    let program = folder.join("bin/python");
-    let asked = "import importlib.metadata as m; print(m.version('pygls'), m.version('lsprotocol'))";
-    let said = Command::new(&program).args(["-c", asked]).output();
-    if said.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).trim() == "2.1.1 2025.0.0") {
-        return program;
-    }
-    let made = Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder).status();
-    assert!(made.is_ok_and(|status| status.success()), "python3 makes no virtual environment: install python3-venv");
-    let mut install = Command::new(folder.join("bin/pip"));
-    install.args(["install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES);
-    assert!(install.status().is_ok_and(|status| status.success()), "pip does not install {PACKAGES:?}");
-    program
-}
-
 #[test]
 fn an_editor_is_told_what_is_wrong_and_what_could_stand_there() {
     let place = Workplace::new("lsp");
     let writ = place.command(&[]);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/editor_parts/client.py");
-    let output = Command::new(python()).arg(script).arg(writ.get_program()).arg(&place.folder).output().unwrap();
+    let output = Command::new(venv::programs(&PACKAGES).join("python"))
+        .arg(script)
+        .arg(writ.get_program())
+        .arg(&place.folder)
+        .output()
+        .unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && out.contains("11 checks hold"), "{out}{err}");
 }

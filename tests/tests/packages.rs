@@ -2,6 +2,8 @@
 
 #[path = "workplace/registry.rs"]
 mod registry;
+#[cfg(test)]
+mod venv;
 #[expect(dead_code, reason = "each test binary uses a part of it")]
 mod workplace;
 
@@ -120,6 +122,18 @@ fn a_stale_lock_and_a_planted_secret_are_refused() {
     assert!(said(&output).contains("writ lock"), "{}", said(&output));
 }
 
+/// Pulls a package as any artifact, and says which bytes came.
+const ORAS: &str = r#"
+import hashlib, json, sys
+import oras.client
+client = oras.client.OrasClient(hostname=sys.argv[1], insecure=True)
+digest = lambda data: "sha256:" + hashlib.sha256(data).hexdigest()
+manifest = client.get_manifest(sys.argv[2])
+pulled = [digest(open(path, "rb").read()) for path in client.pull(sys.argv[2], outdir=sys.argv[3])]
+config = digest(client.get_blob(sys.argv[2], manifest["config"]["digest"]).content)
+print(json.dumps({"manifest": manifest, "pulled": pulled, "config": config}))
+"#;
+
 #[test]
 fn a_package_goes_through_a_registry_and_others_read_it() {
     let place = Workplace::new("package-registry");
@@ -136,6 +150,18 @@ fn a_package_goes_through_a_registry_and_others_read_it() {
         .expect("this test needs skopeo");
     assert!(raw.status.success(), "{}", said(&raw));
     assert_eq!(writ_core::Digest::of(&raw.stdout).to_string(), digest_built);
+    // So does oras, which reads each blob as what its digest says.
+    let read = Command::new(venv::programs(&["oras==0.2.43"]).join("python"))
+        .args(["-c", ORAS, &registry.host, &reference])
+        .arg(place.folder.join("by-oras"))
+        .output()
+        .unwrap();
+    let read: Value = serde_json::from_str(&good(&read)).unwrap();
+    let manifest: Value = serde_json::from_slice(&raw.stdout).unwrap();
+    assert_eq!(read["manifest"], manifest);
+    let layers = manifest["layers"].as_array().unwrap().iter().map(|layer| &layer["digest"]);
+    assert!(read["pulled"].as_array().unwrap().iter().eq(layers), "{read:#}");
+    assert_eq!(read["config"], manifest["config"]["digest"]);
     // And copies the layout to a registry of its own accord; Writ pulls what it copied.
     let copied = format!("{}/team/copied:1.0", registry.host);
     let copy = Command::new("skopeo")

@@ -2,9 +2,10 @@
 
 #[cfg(test)]
 mod service_parts;
+#[cfg(test)]
+mod venv;
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use service_parts::{Folder, LINE, Server};
@@ -14,26 +15,9 @@ const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_co
                       response_schema_conformance,unsupported_method,allow_header_conformance";
 const SECONDS: &str = "35";
 
-/// The fuzzer, in a virtual environment of its own that is made when it is missing.
-fn schemathesis() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemathesis");
-    let program = folder.join("bin/schemathesis");
-    let version = Command::new(&program).arg("--version").output();
-    let wanted = PACKAGE.rsplit('=').next().unwrap();
-    if version.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).contains(wanted)) {
-        return program;
-    }
-    let made = Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder).status();
-    assert!(made.is_ok_and(|status| status.success()), "python3 makes no virtual environment: install python3-venv");
-    let install = ["install", "--quiet", "--disable-pip-version-check", PACKAGE];
-    let installed = Command::new(folder.join("bin/pip")).args(install).status();
-    assert!(installed.is_ok_and(|status| status.success()), "pip does not install {PACKAGE}");
-    program
-}
-
 #[test]
 fn the_document_holds_and_nothing_leaks() {
-    let fuzzer = schemathesis();
+    let fuzzer = venv::programs(&[PACKAGE]).join("schemathesis");
     let folder = Folder::new("serve-fuzzed");
     let server = Server::start(&folder.state(), &["--attest", "--rate", "0"]);
     assert_eq!(server.client().evaluate(LINE).status, 200);

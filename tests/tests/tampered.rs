@@ -74,7 +74,7 @@ import bundle
 key = bundle.Key.pem(open(sys.argv[2], 'rb').read())
 for line in sys.stdin:
     try: bundle.verify(line.rstrip('\\n'), key); print(0, flush=True)
-    except (bundle.NoBundle, bundle.Broken, KeyError, TypeError, ValueError, AttributeError): print(3, flush=True)
+    except (bundle.Malformed, bundle.Broken, KeyError, TypeError, ValueError, AttributeError): print(3, flush=True)
 ";
 
 impl Both {

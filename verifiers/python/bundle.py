@@ -4,22 +4,25 @@
 Python's own library and `cryptography`, written from the pages in `spec/` alone: bundle.md (the archive and its names), ledger.md (rows and
 their chain), checkpoint.md (signed trees), notary.md (keys that were introduced), signing.md (envelopes). What it does not do: judge each
 call again (`writ verify` does), and look at transcripts that were left out. Nothing is laid out on the disk, and the ledger is read row by row."""
-import argparse, base64, hashlib, json, re, sys
+import argparse, base64, datetime, hashlib, json, math, os, re, stat, sys
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
-BLOCK, MAX_MANIFEST, MAX_LINE, MAX_SMALL = 512, 16 << 20, 60_000, 64 << 20
+BLOCK, MAX_MANIFEST, MAX_LINE, MAX_DEPTH, MAX_SMALL = 512, 16 << 20, 60_000, 64, 64 << 20
 ALONE = ("ledger.jsonl", "checkpoints", "ledger.pub")
 BY_DIGEST = re.compile(r"(?:(?:layers|policies)/([0-9a-f]{64})|(?:attestations|claims|identities|prices|registries|sandboxes|statements)/([0-9a-f]{64})\.json)")
+WHOLE = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 LINK = "https://in-toto.io/attestation/link/v0.3"
+NOTE = re.compile("(([^\n]+)\n(0|[1-9][0-9]{0,15})\n([^\n]+)\n(?:custody [^\n]+\n)?)\n\u2014 ([^ \n]+) ([^ \n]+)\n")
+MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
 DECISIONS = {"APPROVED", "DENIED", "ASKED", "COMPLETED", "FAILED", "HALLUCINATED", "CHECKPOINT"}
 ROW = ("sequence", "timestamp", "callId", "toolName", "decision", "denialReason", "resultHash", "detail", "prevHash", "entryHash")
 SEALED = ("prevHash", "sequence", "callId", "toolName", "decision", "denialReason", "resultHash", "timestamp")
 
 class Broken(Exception): """The record does not hold, and why."""
-class NoBundle(Exception): """It is no bundle, and why."""
+class Malformed(Exception): """It is no bundle, or no key, and why."""
 
 def must(condition, why):
     if not condition: raise Broken(why)
@@ -38,20 +41,29 @@ def typed(value, members, optional=()):
     must(isinstance(value, dict) and set(value) | set(optional) == set(members), "the manifest has other members")
     must(all(members[name](value[name]) for name in value), "a member of the manifest is of another type")
 
-def strict(data, why):
+def strict(data, why, spelled=False):
+    """JSON without a member twice; `spelled` in the one way that RFC 8785 has (a number that is not whole: without exponent)."""
     def pairs(members):
-        must(len(dict(members)) == len(members), f"{why}: a member twice")
+        names = [name.encode("utf-16-be") for name, _ in members]
+        must(len(set(names)) == len(names), f"{why}: a member twice")
+        must(not spelled or names == sorted(names), f"{why}: its members are not sorted")
         return dict(members)
-    try: return json.loads(data.decode("utf-8"), object_pairs_hook=pairs, parse_constant=lambda word: must(False, f"{why}: {word}"))
-    except (UnicodeDecodeError, ValueError, RecursionError) as error: raise Broken(f"{why}: {error}") from None
+    def number(word):
+        value = int(word) if re.fullmatch("-?[0-9]{1,17}", word) else float(word)
+        must(math.isfinite(value) and not (spelled and (abs(value) >= 1 << 53 or type(value) is float and value.is_integer())), f"{why}: the number {word}")
+        return value
+    try:
+        value = json.loads(data.decode("utf-8"), object_pairs_hook=pairs, parse_float=number, parse_int=number, parse_constant=number)
+        plain = compact(value)
+    except (UnicodeError, ValueError, RecursionError) as error: raise Broken(f"{why}: {error}") from None
+    must(not spelled or plain == data, f"{why} is not in canonical form")
+    return value
 
-def canonical(value):
-    """RFC 8785 for texts, whole numbers, lists and objects."""
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{canonical(key)}:{canonical(value[key])}" for key in sorted(value, key=lambda key: key.encode("utf-16-be"))) + "}"
-    if isinstance(value, list): return "[" + ",".join(map(canonical, value)) + "]"
-    must(value is None or isinstance(value, (str, bool, int)), "a number that is not whole")
-    return json.dumps(value, ensure_ascii=False)
+def compact(value, **more): return json.dumps(value, ensure_ascii=False, separators=(",", ":"), **more).encode()
+
+def depth(value):
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if inner is None else 1 + max(map(depth, inner), default=0)
 
 def b64(text, why):
     try: data = base64.b64decode(text, validate=True)
@@ -61,20 +73,18 @@ def b64(text, why):
 
 class Key:
     """A public key, and its id: the SHA-256 of its SubjectPublicKeyInfo."""
-
     def __init__(self, key):
         self.key = key
         self.der = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
         self.id, self.text = "sha256:" + sha(self.der).hex(), key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-
     @staticmethod
-    def pem(data): return Key(serialization.load_pem_public_key(data))
-
+    def pem(data):
+        must(re.fullmatch(rb"\s*-----BEGIN PUBLIC KEY-----[A-Za-z0-9+/=\s]+-----END PUBLIC KEY-----\s*", data), "it is not one PEM block `PUBLIC KEY`")
+        return Key(serialization.load_pem_public_key(data))
     def named(self, origin):
         """How a note's signature names the key."""
         if not isinstance(self.key, ed25519.Ed25519PublicKey): return sha(self.der)[:4]
         return sha(origin.encode() + b"\n\x01" + self.key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw))[:4]
-
     def verifies(self, signature, message):
         try: self.key.verify(signature, message, *([] if isinstance(self.key, ed25519.Ed25519PublicKey) else [ec.ECDSA(hashes.SHA256())]))
         except InvalidSignature: return False
@@ -91,45 +101,49 @@ def header(path, size):
     rest = b"0" + bytes(100) + b"ustar\0" + b"00" + bytes(80) + prefix.ljust(155, b"\0") + bytes(12)
     return head + b"%07o\0" % (sum(head) + sum(rest) + 8 * 0x20) + rest
 
+def plain(path):
+    """A file that is no pipe, no device and no folder."""
+    file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode): raise OSError(f"{path}: not a plain file")
+    return file
+
 class Bundle:
     """The files of a bundle, each read from its place in the archive."""
-
     def __init__(self, path):
-        self.file = open(path, "rb")
-        first = self.file.read(BLOCK)
-        size = int(first[124:135], 8) if re.fullmatch(rb"[0-7]{11}", first[124:135]) else -1
-        if not 0 <= size <= MAX_MANIFEST or first != header("bundle.json", size): raise NoBundle("it does not begin with a manifest")
-        must(len(text := self.file.read(size)) == size, "it is cut off in its manifest")
-        self.skip_padding(size)
-        try: self.manifest = strict(text, "the manifest")
-        except Broken as error: raise NoBundle(error) from None
-        self.check_manifest(text)
-        self.text, first = text, self.file.read(BLOCK)
-        size = int(first[124:135], 8) if re.fullmatch(rb"[0-7]{11}", first[124:135]) else 0
-        must(size <= 1024 and first == header("bundle.sig", size), "the manifest's signature does not follow it")
-        self.signature = self.file.read(size)
-        self.skip_padding(size)
+        self.file = plain(path)
+        self.text = self.small("bundle.json", MAX_MANIFEST, Malformed("it does not begin with a manifest"))
+        try: self.manifest = strict(self.text, "the manifest")
+        except Broken as error: raise Malformed(error) from None
+        self.check_manifest(self.text)
+        self.signature = self.small("bundle.sig", 1024, Broken("the manifest's signature does not follow it"))
         self.places, self.digests = {}, {}
         for entry in self.manifest["files"]: self.take(entry)
         must(self.file.read(2 * BLOCK + 1) == bytes(2 * BLOCK), "the archive does not end where its manifest says")
-
+    def small(self, path, most, otherwise):
+        """The file that comes next, which has to be this one."""
+        first = self.file.read(BLOCK)
+        size = int(first[124:135], 8) if re.fullmatch(rb"[0-7]{11}", first[124:135]) else most + 1
+        if size > most or first != header(path, size): raise otherwise
+        must(len(text := self.file.read(size)) == size, f"it is cut off in `{path}`")
+        self.skip_padding(size)
+        return text
     def check_manifest(self, text):
         manifest, told = self.manifest, self.manifest if isinstance(self.manifest, dict) else {}
-        if told.get("format") != "writ-bundle" or not is_count(told.get("version")) or told["version"] != 1:
-            raise NoBundle("its manifest is of another format or version")
+        if told.get("format") != "writ-bundle" or type(told.get("version")) not in (int, float) or told["version"] != 1:
+            raise Malformed("its manifest is of another format or version")
         listing = lambda value: isinstance(value, list)
         typed(manifest, {"format": is_text, "version": is_count, "session": is_text, "files": listing, "transcripts": listing})
         for entry in manifest["files"]: typed(entry, FILE)
         for entry in manifest["transcripts"]:
             typed(entry, TRANSCRIPT, ("path", "masked"))
             must(entry.get("path", "transcripts/").startswith("transcripts/") and ("path" in entry or "masked" not in entry), "a transcript lies elsewhere")
-        must(canonical(manifest).encode() == text, "the manifest is not in canonical form")
+        strict(text, "the manifest", spelled=True)
         paths, held = [entry["path"] for entry in manifest["files"]], sum(entry["size"] for entry in manifest["files"])
         must(len(paths) <= 100_000 and held <= 16 << 30, "it holds more than a bundle may")
+        must(all(entry["size"] <= MAX_SMALL for entry in manifest["files"] if entry["path"] != "ledger.jsonl" and not entry["path"].startswith("transcripts/")), "a file is too long")
         must(paths == sorted(set(paths), key=str.encode), "the files are not sorted by their paths")
         plain = all(part not in ("", ".", "..") and "\0" not in part for path in paths for part in path.split("/"))
         must(plain and not {"bundle.json", "bundle.sig"} & set(paths), "a path leads elsewhere")
-
     def take(self, entry):
         path, size, told = entry["path"], entry["size"], entry["sha256"]
         must(self.file.read(BLOCK) == header(path, size), f"the header of `{path}` is another")
@@ -139,25 +153,20 @@ class Bundle:
         must(digest.hexdigest() == told, f"`{path}` is not what the manifest says")
         self.digests[path] = told
         self.skip_padding(size)
-
     def skip_padding(self, size):
         must(self.file.read(-size % BLOCK) == bytes(-size % BLOCK), "a file is not padded with zeros")
-
     def pieces(self, path):
         at, left = self.places[path]
         while left:
             self.file.seek(at)
-            piece = self.file.read(min(left, 1 << 18))
-            must(piece, "the archive ends too early")
+            must(piece := self.file.read(min(left, 1 << 18)), "the archive ends too early")
             yield piece
             at, left = at + len(piece), left - len(piece)
         self.file.seek(at)
-
     def read(self, path):
         must(path in self.places, f"`{path}` is missing")
         must(self.places[path][1] <= MAX_SMALL, f"`{path}` is too long")
         return b"".join(self.pieces(path))
-
     def lines(self, path):
         rest = b""
         for piece in self.pieces(path):
@@ -165,54 +174,45 @@ class Bundle:
             yield from whole
             must(len(rest) <= MAX_LINE, "a line of the ledger is too long")
         must(rest == b"", "the last row has no end")
-
     def unnamed(self):
         """Files that neither the ledger nor a file that it leads to names."""
         left = {path for path in self.places if path not in ALONE and not path.startswith("transcripts/")}
         reading = ["ledger.jsonl"]
         while reading:
-            found, tail = set(), b""
+            found, run = set(), b""
             for piece in self.pieces(reading.pop()):
-                found.update(word.decode() for word in re.findall(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])", tail + piece))
-                tail = (tail + piece)[-65:]
-            named = {path for path in left if self.digests[path] in found}
+                piece = run + piece
+                # What may go on in the next piece waits for it.
+                run = re.search(rb"[0-9a-f]*\Z", piece).group()
+                found.update(WHOLE.findall(piece, 0, len(piece) - len(run)))
+                run = run[:65]
+            found.update(WHOLE.findall(run))
+            named = {path for path in left if self.digests[path].encode() in found}
             left -= named
             reading.extend(named)
         return sorted(left)
 
-DECODER = json.JSONDecoder()
-def parts(line):
-    """A row's members as they are written, in their order."""
-    text, at, out = line.decode("utf-8"), 0, {}
-    for name in ROW:
-        lead = ("{" if at == 0 else ",") + f'"{name}":'
-        must(text.startswith(lead, at), f"`{name}` is not where it belongs")
-        start = at + len(lead)
-        _, at = DECODER.raw_decode(text, start)
-        out[name] = text[start:at]
-    must(text[at:] == "}", "something follows the last member")
-    return out
-
 class Ledger:
     """Rows one after the other: the chain, the tree over them, and the key that signs from each on."""
-
     def __init__(self, session_name, key):
         self.origin, self.key, self.ledger_key = f"writ/session/{session_name}", key, key
         self.count, self.seal, self.stack = 0, "0" * 64, []
         self.roots, self.signers, self.state = {}, {}, {}
         self.stops, self.last_act, self.ended = [], -1, False
         self.named, self.genesis, self.first = {}, None, None
-
     def take(self, line, sizes):
         if self.count in sizes:
             self.roots[self.count], self.signers[self.count] = self.root(), self.key
         must(len(line) <= MAX_LINE, "it is too long")
-        try:
-            raw = parts(line)
-            row = {name: strict(text.encode(), name) for name, text in raw.items()}
-        except (ValueError, UnicodeDecodeError, RecursionError) as error: raise Broken(str(error)) from None
-        detail = "null" if row["detail"] is None else f'"{sha(raw["detail"].encode()).hex()}"'
-        seal = sha(("[" + ",".join([raw[name] for name in SEALED] + [detail]) + "]").encode()).hex()
+        row = strict(line, "it")
+        must(list(row) == list(ROW) and compact(row) == line, "its members are others, or spelled in another way")
+        for name, value in row.items(): strict(compact(value), name, spelled=True)
+        datetime.datetime.fromisoformat(row["timestamp"])
+        texts = [row[name] is None or is_text(row[name]) for name in ("callId", "toolName", "denialReason")]
+        must(all(texts) and (row["resultHash"] is None or is_hex(row["resultHash"])) and MOMENT.fullmatch(row["timestamp"]), "a member is of another form")
+        must(line.count(b"[") + line.count(b"{") <= MAX_DEPTH or depth(row["detail"]) <= MAX_DEPTH, "it is nested too deep")
+        detail = None if row["detail"] is None else sha(compact(row["detail"])).hex()
+        seal = sha(compact([row[name] for name in SEALED] + [detail])).hex()
         must(row["entryHash"] == seal, "its seal is another: the row was edited")
         must(row["prevHash"] == self.seal, "it is not sealed to the row before")
         must(row["sequence"] == self.count and row["decision"] in DECISIONS, "it is out of order")
@@ -223,17 +223,14 @@ class Ledger:
         self.custody(detail, row)
         self.follow(detail, row)
         self.push(sha(b"\0" + line))
-
     def custody(self, detail, row):
         told = detail.get("custody")
         if not isinstance(told, dict): return
         new = Key(serialization.load_der_public_key(b64(told["key"], "a key"))) if "key" in told else self.ledger_key
         words = ["writ/custody/v1", self.origin, str(self.count), "sha256:" + row["prevHash"], told["kept"], new.id, told.get("before", "-")]
-        if "signature" in told:
-            must(self.ledger_key.verifies(b64(told["signature"], "a signature"), ("\n".join(words) + "\n").encode()), "nobody introduced its key")
-        else: must(new.id == self.ledger_key.id, "nobody introduced its key")
+        introduced = "signature" in told and self.ledger_key.verifies(b64(told["signature"], "a signature"), ("\n".join(words) + "\n").encode())
+        must(introduced if "signature" in told else new.id == self.ledger_key.id, "nobody introduced its key")
         self.key = new
-
     def follow(self, detail, row):
         event, state = detail.get("event"), detail.get("state") or {}
         if event == "stop": self.stops.append(self.count)
@@ -243,18 +240,18 @@ class Ledger:
         for place, digest in (("policies/{}", policy.get("file")), ("layers/{}", policy.get("layers")), ("claims/{}.json", claim), ("attestations/{}.json", verdict.get("digest")),
                               ("registries/{}.json", verdict.get("registry")), ("identities/{}.json", (detail.get("identity") or {}).get("document"))):
             if digest: self.named[place.format(digest[7:])] = (digest[7:], None)
+        # Texts of rules, as they were when the policy was accepted.
+        for digest in detail["rules"].values() if isinstance(detail.get("rules"), dict) else (): self.named[f"policies/{digest[7:]}"] = (digest[7:], None)
         if event == "attested":
             told = detail["attested"]
             must(f"statements/{told['digest'][7:]}.json" not in self.named, "it names a statement a second time")
             self.named[f"statements/{told['digest'][7:]}.json"] = (told["digest"][7:], (told["name"], row["prevHash"], detail.get("imported"), row["sequence"]))
         elif event == "turn-attested": self.named["attestations/" + detail["name"]] = (detail["statement"][7:], None)
-
     def push(self, leaf):
         size, node = self.count, leaf
         while size & 1: node, size = sha(b"\1" + self.stack.pop() + node), size >> 1
         self.stack.append(node)
         self.count += 1
-
     def root(self):
         if not self.stack: return sha(b"")
         node = self.stack[-1]
@@ -263,18 +260,13 @@ class Ledger:
 
 def notes(data):
     """The signed notes of the file, with the bytes that each signs."""
-    out, text = [], data.decode("utf-8")
-    while text:
-        body, found, rest = text.partition("\n\n")
-        signature, ended, text = rest.partition("\n")
-        must(found and ended, "a checkpoint is cut off")
-        lines = body.split("\n")
-        must(3 <= len(lines) <= 4, "a checkpoint has other lines")
-        must(re.fullmatch(r"0|[1-9][0-9]*", lines[1]), "a checkpoint's size is no number")
-        must(len(lines) < 4 or lines[3].startswith("custody "), "a checkpoint has another extension")
-        mark, name, code = (signature.split(" ") + ["", ""])[:3]
-        must(signature == f"{mark} {name} {code}" and mark == "\u2014", "a checkpoint's signature line is another")
-        out.append((name, lines[0], int(lines[1]), b64(lines[2], "a root"), b64(code, "a signature"), (body + "\n").encode()))
+    out, at, text = [], 0, data.decode("utf-8")
+    while at < len(text):
+        note = NOTE.match(text, at)
+        must(note and len(note[0].encode()) <= 4096, "a checkpoint is cut off, too long, or has other lines")
+        body, origin, size, root, name, code = note.groups()
+        out.append((name, origin, int(size), b64(root, "a root"), b64(code, "a signature"), body.encode()))
+        at = note.end()
     return out
 
 def check_notes(signed, ledger):
@@ -292,7 +284,8 @@ def statement(data, keys, why, go=False):
     """The statement of an envelope that one of the keys signed, as DSSE says or as the Go aflock does."""
     envelope = strict(data, why)
     kind, payload = envelope["payloadType"].encode(), b64(envelope["payload"], why)
-    words = b"DSSEv1" + b"".join(len(part).to_bytes(8, "little") + part for part in (kind, payload)) if go else b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
+    little = b"DSSEv1" + b"".join(len(part).to_bytes(8, "little") + part for part in (kind, payload))
+    words = little if go else b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
     must(any(key.verifies(b64(one["sig"], why), words) for one in envelope["signatures"] for key in keys), f"{why}: no key of the session signed it")
     return strict(payload, why)
 
@@ -327,6 +320,9 @@ def verify(path, trusted):
     tail(ledger, covered)
     for place, (digest, _) in sorted(ledger.named.items()):
         must(bundle.digests.get(place) == digest, f"`{place}`, which a row names, is missing or another")
+    for place in (place for place in ledger.named if place.startswith("layers/")):
+        for layer in strict(bundle.read(place), place):
+            must(bundle.digests.get("policies/" + layer["file"][7:]) == layer["file"][7:], f"the policy `{layer['name']}`, which `{place}` names, is missing")
     check_named(bundle, list(keys.values()), (f"agentflow:run:{session}", ledger.first), ledger.named)
     return ledger, covered
 
@@ -369,7 +365,7 @@ def bound(binding, why):
     if binding is None: return
     must(binding["algorithm"] in ("sha256", "sha512"), f"{why}: another hash")
     hashed = lambda data: hashlib.new(binding["algorithm"], data).digest()
-    node, last, steps = hashed(b"\0" + canonical(binding["leaf"]).encode()), binding["treeSize"] - 1, binding["merkleProof"]
+    node, last, steps = hashed(b"\0" + compact(binding["leaf"], sort_keys=True)), binding["treeSize"] - 1, binding["merkleProof"]
     must(binding["turnIndex"] == last and binding["leaf"]["previousTurnHash"] == binding["previousTurnHash"], f"{why}: another place")
     # The last leaf has one sibling for each one in the binary form of its index, on its left.
     must(len(steps) == bin(last).count("1"), f"{why}: a proof of another length")
@@ -388,8 +384,11 @@ def main():
     parser.add_argument("--trust", required=True, metavar="KEY.pem", help="the public key that signs on the machine of the session")
     args = parser.parse_args()
     try:
-        ledger, covered = verify(args.file, Key.pem(open(args.trust, "rb").read()))
-    except NoBundle as error: return said(4, f"error: {args.file} is no bundle: {shown(error)}", sys.stderr)
+        with plain(args.trust) as file: trusted = Key.pem(file.read(MAX_SMALL))
+    except OSError as error: return said(1, f"error: {shown(error)}", sys.stderr)
+    except (Broken, ValueError, UnsupportedAlgorithm) as error: return said(4, f"error: {args.trust}: {shown(error)}", sys.stderr)
+    try: ledger, covered = verify(args.file, trusted)
+    except Malformed as error: return said(4, f"error: {args.file} is no bundle: {shown(error)}", sys.stderr)
     except OSError as error: return said(1, f"error: {shown(error)}", sys.stderr)
     except (Broken, KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError, UnsupportedAlgorithm) as error: return said(3, f"NOT VERIFIED: {shown(error)}")
     until = "" if covered >= ledger.count else f" up to row {covered - 1}: the session is still open"

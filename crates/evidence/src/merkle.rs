@@ -24,7 +24,8 @@ pub trait NodeHash: Copy + Eq + fmt::Debug {
 
     /// In lower-case hexadecimal, without a prefix.
     fn hex(&self) -> String {
-        self.bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+        let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or_default();
+        self.bytes().iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
     }
 
     /// Reads [`NodeHash::hex`].

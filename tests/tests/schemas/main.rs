@@ -8,6 +8,9 @@ mod policies;
 mod services;
 mod sessions;
 #[cfg(test)]
+#[path = "../venv/mod.rs"]
+mod venv;
+#[cfg(test)]
 #[expect(dead_code, reason = "other tests need more of it")]
 #[path = "../workplace/mod.rs"]
 mod workplace;

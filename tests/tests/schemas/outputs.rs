@@ -1,16 +1,17 @@
 //! What commands print, held against the schemas that the binary carries by a validator that is not Writ's.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Map, Value, json};
 
+use crate::venv;
 use crate::workplace::Workplace;
 
-const JSONSCHEMA: &str = "4.25.1";
+const VALIDATOR: &str = "jsonschema==4.25.1";
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Everything that was printed in a place, and for which commands.
@@ -113,33 +114,13 @@ impl Outputs {
 /// Asks the validator. Gives its last word.
 pub fn validate(given: &Value) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemas/validate.py");
-    let mut asked = Command::new(python());
+    let mut asked = Command::new(venv::programs(&[VALIDATOR]).join("python"));
     let mut child = asked.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(given.to_string().as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{said}");
     said
-}
-
-/// A validator, in a virtual environment of its own that is made when it is missing.
-fn python() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("jsonschema");
-    let program = folder.join("bin/python");
-    // Tests that run at the same time make one.
-    let lock = File::create(folder.with_extension("lock")).unwrap();
-    lock.lock().unwrap();
-    let asked = "import importlib.metadata as m; print(m.version('jsonschema'))";
-    let said = Command::new(&program).args(["-c", asked]).output();
-    if said.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).trim() == JSONSCHEMA) {
-        return program;
-    }
-    let made = Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder).status();
-    assert!(made.is_ok_and(|status| status.success()), "python3 makes no virtual environment: install python3-venv");
-    let mut install = Command::new(folder.join("bin/pip"));
-    install.args(["install", "--quiet", "--disable-pip-version-check"]).arg(format!("jsonschema=={JSONSCHEMA}"));
-    assert!(install.status().is_ok_and(|status| status.success()), "pip does not install jsonschema {JSONSCHEMA}");
-    program
 }
 
 /// Writes a file of the place.

@@ -21,6 +21,8 @@ use crate::transcript::{Call, Listing, MAIN, Reach, Told, TranscriptError};
 pub const LINE_LIMIT: u64 = 64 << 20;
 /// The longest transcript file.
 pub const FILE_LIMIT: u64 = 4 << 30;
+/// Read at once.
+const PIECE: usize = 1 << 18;
 /// The most subagents of one session.
 pub const SUBAGENT_LIMIT: usize = 10_000;
 
@@ -31,7 +33,7 @@ pub(super) fn open(path: &Path, from: u64) -> Result<BufReader<io::Take<File>>, 
         return Err(TranscriptError::TooLarge { path: path.to_owned(), most: FILE_LIMIT });
     }
     file.seek(SeekFrom::Start(from)).map_err(failed)?;
-    Ok(BufReader::new(file.take(FILE_LIMIT)))
+    Ok(BufReader::with_capacity(PIECE, file.take(FILE_LIMIT)))
 }
 
 /// Tells what one transcript says from byte `from` on. Memory is that of the longest line.

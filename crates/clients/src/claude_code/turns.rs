@@ -12,7 +12,7 @@ use writ_core::Timestamp;
 use writ_core::json::{Limits, Value, parse_with};
 
 use super::transcript::{LINE_LIMIT, open};
-use super::usage::told;
+use super::usage::{told, told_by};
 use crate::transcript::{Line, Reach, TranscriptError};
 use crate::usage::Spoken;
 
@@ -52,12 +52,13 @@ impl Words {
 
     fn line<'a>(&self, bytes: &'a [u8], end: u64) -> Line<'a> {
         let mut line = Line { bytes, ends: true, end, prompt: None, spoken: None };
-        let may_be_prompt = self.user.find(bytes).is_some() && self.result.find(bytes).is_none();
-        if may_be_prompt || self.usage.iter().any(|word| word.find(bytes).is_some()) {
+        if self.user.find(bytes).is_some() && self.result.find(bytes).is_none() {
             match parse_with(bytes, Limits::FOREIGN) {
                 Ok(entry) => (line.prompt, line.spoken) = (prompt(&entry), told(&entry)),
                 Err(_) => line.spoken = Some(Spoken::Unreadable),
             }
+        } else if self.usage.iter().any(|word| word.find(bytes).is_some()) {
+            line.spoken = told_by(bytes);
         }
         line
     }
@@ -67,6 +68,17 @@ fn walk(mut reader: impl BufRead, from: u64, longest: u64, take: &mut dyn FnMut(
     let words = Words::new();
     let (mut whole, mut at, mut line) = (0, 0, Vec::new());
     loop {
+        // A line that is whole in what was read needs no copy.
+        let read = reader.fill_buf()?;
+        if at == whole
+            && let Some(length) = memchr::memchr(b'\n', read.get(..length_of(longest, read)).unwrap_or_default())
+        {
+            at += length as u64 + 1;
+            whole = at;
+            take(words.line(read.get(..length).unwrap_or_default(), from + at));
+            reader.consume(length + 1);
+            continue;
+        }
         line.clear();
         let length = (&mut reader).take(longest).read_until(b'\n', &mut line)? as u64;
         let begun = at > whole;
@@ -84,6 +96,11 @@ fn walk(mut reader: impl BufRead, from: u64, longest: u64, take: &mut dyn FnMut(
             _ => return Ok((whole, at > whole)),
         }
     }
+}
+
+/// How much of what was read can be a line.
+fn length_of(longest: u64, read: &[u8]) -> usize {
+    usize::try_from(longest).map_or(read.len(), |longest| longest.min(read.len()))
 }
 
 /// A prompt's moment, where the line is one.

@@ -5,6 +5,7 @@
 //! Invariant: a line that speaks of it and cannot be read is told as such, so that nobody takes unknown for nothing. Format page:
 //! `spec/clients/claude-code.md`.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -51,12 +52,39 @@ fn walk(mut reader: impl BufRead, take: &mut dyn FnMut(Spoken)) -> io::Result<(u
             }
             whole += skipped;
         } else if words.iter().any(|word| word.find(&line).is_some()) {
-            match parse_with(&line, Limits::FOREIGN) {
-                Ok(entry) => told(&entry).into_iter().for_each(&mut *take),
-                Err(_) => take(Spoken::Unreadable),
-            }
+            told_by(&line).into_iter().for_each(&mut *take);
         }
         whole += length;
+    }
+}
+
+/// A line as far as it may speak of usage; what else it holds is only gone past.
+#[derive(Deserialize)]
+struct Entry<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    message: Option<Message<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    model: Option<Cow<'a, str>>,
+    usage: Option<Value>,
+}
+
+/// What a line tells of usage.
+pub(super) fn told_by(line: &[u8]) -> Option<Spoken> {
+    // Nearly all lines have this form.
+    match json::from_slice_with(line, Limits::FOREIGN) {
+        Ok(Entry { kind, message: Some(message) }) if kind == "assistant" => of_model(&message),
+        Ok(_) | Err(_) => match parse_with(line, Limits::FOREIGN) {
+            Ok(entry) => told(&entry),
+            Err(_) => Some(Spoken::Unreadable),
+        },
     }
 }
 
@@ -65,8 +93,8 @@ pub(super) fn told(entry: &Value) -> Option<Spoken> {
     match entry.get("type").and_then(Value::as_str) {
         Some("assistant") => {
             let message = entry.get("message")?;
-            let usage = message.get("usage").filter(|usage| **usage != Value::Null)?;
-            Some(spoken(message, usage).unwrap_or(Spoken::Unreadable))
+            let text = |name: &str| message.get(name).and_then(Value::as_str).map(Cow::Borrowed);
+            of_model(&Message { id: text("id"), model: text("model"), usage: message.get("usage").cloned() })
         }
         Some("cost-state") => Some(totals(entry.get("modelUsage")?).map_or(Spoken::Unreadable, Spoken::Total)),
         _ => None,
@@ -81,7 +109,12 @@ fn count(value: &Value, name: &str) -> Option<u64> {
     }
 }
 
-fn spoken(message: &Value, usage: &Value) -> Option<Spoken> {
+fn of_model(message: &Message<'_>) -> Option<Spoken> {
+    let usage = message.usage.as_ref().filter(|usage| **usage != Value::Null)?;
+    Some(spoken(message, usage).unwrap_or(Spoken::Unreadable))
+}
+
+fn spoken(message: &Message<'_>, usage: &Value) -> Option<Spoken> {
     usage.as_object()?;
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
     let caches = usage.get("cache_creation").filter(|caches| caches.as_object().is_some());
@@ -100,13 +133,13 @@ fn spoken(message: &Value, usage: &Value) -> Option<Spoken> {
     };
     let region = text(usage, "inference_geo").unwrap_or_default();
     let rate = Rate {
-        model: text(message, "model").filter(|model| model != NO_MODEL).unwrap_or_default(),
+        model: message.model.as_deref().filter(|model| *model != NO_MODEL).unwrap_or_default().to_owned(),
         batch: text(usage, "service_tier").as_deref() == Some("batch"),
         fast: text(usage, "speed").as_deref() == Some("fast"),
         regional: !matches!(region.as_str(), "" | "global" | "not_available"),
         length: Rate::length_of(tokens.all_input()),
     };
-    Some(Spoken::Message { id: text(message, "id")?, rate, tokens })
+    Some(Spoken::Message { id: message.id.as_deref()?.to_owned(), rate, tokens })
 }
 
 fn totals(models: &Value) -> Option<Vec<(String, Tokens)>> {

@@ -226,6 +226,32 @@ impl<'a> Parser<'a> {
         Ok(name)
     }
 
+    /// Goes past a value and holds it to all that [`Self::value`] does.
+    pub(super) fn skip(&mut self, depth: usize) -> Result<(), JsonError> {
+        self.space();
+        match self.peek() {
+            Some(b'"') => self.string().map(drop),
+            Some(b'[') => {
+                let (depth, mut first) = (self.open(depth)?, true);
+                while self.another(first, b']')? {
+                    self.skip(depth)?;
+                    first = false;
+                }
+                Ok(())
+            }
+            Some(b'{') => {
+                let (depth, mut names) = (self.open(depth)?, Vec::new());
+                while self.another(names.is_empty(), b'}')? {
+                    names.push(self.name()?);
+                    self.skip(depth)?;
+                }
+                let again = twice(&names, |name| name).map(str::to_owned);
+                again.map_or(Ok(()), |name| Err(JsonError::Duplicate { name, at: self.at }))
+            }
+            _ => self.value(depth).map(drop),
+        }
+    }
+
     fn array(&mut self, depth: usize) -> Result<Value, JsonError> {
         let depth = self.open(depth)?;
         let mut items = Vec::new();
@@ -254,9 +280,9 @@ impl<'a> Parser<'a> {
         let mut out = Cow::Borrowed("");
         loop {
             let start = self.at;
-            while self.peek().is_some_and(|byte| byte != b'"' && byte != b'\\' && byte >= 0x20) {
-                self.at += 1;
-            }
+            let rest = self.text.as_bytes().get(start..).unwrap_or_default();
+            let end = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | ..0x20));
+            self.at += end.unwrap_or(rest.len());
             out += self.text.get(start..self.at).unwrap_or_default();
             match self.peek() {
                 Some(b'"') => {

@@ -146,7 +146,7 @@ impl<'de> de::Deserializer<'de> for Reader<'_, 'de> {
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Broken> {
-        self.parser.value(self.depth)?;
+        self.parser.skip(self.depth)?;
         visitor.visit_unit()
     }
 

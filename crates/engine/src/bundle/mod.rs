@@ -41,6 +41,8 @@ const MAX_MANIFEST: u64 = 16 << 20;
 const MAX_FILES: usize = 100_000;
 /// Numbers of a manifest are below this: every reader of JSON has them exactly.
 const MAX_NUMBER: u64 = 1 << 53;
+/// Longest file that is not the ledger or a transcript: these are read whole.
+const MAX_SINGLE: u64 = 64 << 20;
 /// Most bytes of all of them.
 const MAX_BYTES: u64 = 16 << 30;
 

@@ -13,8 +13,8 @@ use writ_core::{Hasher, regular_file, visible};
 use super::archive::{BLOCK, END, header, padding, size};
 use super::places::{self, LEDGER};
 use super::{
-    BundleError, Entry, FORMAT, Hex, MANIFEST, MAX_BYTES, MAX_FILES, MAX_MANIFEST, MAX_NUMBER, MAX_SIGNATURE, Manifest,
-    SIGNATURE, TRANSCRIPTS, Transcript, VERSION, io_error,
+    BundleError, Entry, FORMAT, Hex, MANIFEST, MAX_BYTES, MAX_FILES, MAX_MANIFEST, MAX_NUMBER, MAX_SIGNATURE,
+    MAX_SINGLE, Manifest, SIGNATURE, TRANSCRIPTS, Transcript, VERSION, io_error,
 };
 
 /// Read at once.
@@ -41,10 +41,8 @@ pub fn open(path: &Path, folder: &Path, progress: Option<fn(u64, u64)>) -> Resul
     let (manifest, text) = archive.manifest()?;
     let signature = archive.signature()?;
     for entry in &manifest.files {
-        archive.expect(
-            &header(&entry.path, entry.size)?,
-            "it is not the header of the file that the manifest lists next",
-        )?;
+        let next = header(&entry.path, entry.size).map_err(|error| archive.broken(&error.to_string()))?;
+        archive.expect(&next, "it is not the header of the file that the manifest lists next")?;
         archive.lay_out(entry, folder)?;
         archive.expect(padding(entry.size), "a file is not padded with zeros")?;
     }
@@ -125,6 +123,8 @@ impl Archive<'_> {
             lines.chain([transcript.size]).all(|number| number < MAX_NUMBER)
         };
         let reserved = |file: &&Entry| [MANIFEST, SIGNATURE].contains(&file.path.as_str()) || !is_plain(&file.path);
+        let streamed = |path: &str| path == LEDGER || places::is_transcript(path);
+        let large = |file: &&Entry| file.size > MAX_SINGLE && !streamed(&file.path);
         let why = if json::to_canonical(manifest).as_bytes() != text {
             "its manifest is not in canonical form".to_owned()
         } else if files.len() > MAX_FILES || held > MAX_BYTES || !transcripts.iter().all(countable) {
@@ -137,6 +137,8 @@ impl Archive<'_> {
             format!("`{}` is a file and a folder", visible::line(path))
         } else if let Some(file) = files.iter().find(reserved) {
             format!("`{}` is no path below it", visible::line(&file.path))
+        } else if let Some(file) = files.iter().find(large) {
+            format!("`{}` is longer than {MAX_SINGLE} bytes", visible::line(&file.path))
         } else if let Some(transcript) = transcripts.iter().find(elsewhere) {
             format!("a transcript lies at `{}`", visible::line(transcript.path.as_deref().unwrap_or("no path")))
         } else {

@@ -63,7 +63,8 @@ impl View {
     }
 
     fn call(&mut self, row: &Row) {
-        let shown = Shown::of(row);
+        let mut shown = Shown::of(row);
+        shown.paths.iter_mut().for_each(|path| self.shorten(path));
         let became = match row.decision {
             RowDecision::Approved => Became::Allowed,
             RowDecision::Asked => Became::Asked,
@@ -93,6 +94,16 @@ impl View {
         let name = if tool.is_empty() { event(row).to_owned() } else { tool };
         let sandboxed = row.detail.get("sandbox").is_some();
         self.entries.push(Entry { became, name, what, reasons, allowed_by, sandboxed, ..entry(row, Kind::Call) });
+    }
+
+    /// A path below the session's folder is shown from there, so that what tells it from others is not cut off.
+    fn shorten(&self, shown: &mut String) {
+        let below = |path: &str| Some(path.strip_prefix(&self.cwd)?.strip_prefix('/')?.to_owned());
+        if let Some((access, path)) = shown.split_once(' ').filter(|_| !self.cwd.is_empty())
+            && let Some(path) = below(path)
+        {
+            *shown = format!("{access} {path}");
+        }
     }
 
     fn result(&mut self, row: &Row) {
