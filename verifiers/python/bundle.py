@@ -200,7 +200,7 @@ class Ledger:
         self.origin, self.key, self.ledger_key = f"writ/session/{session_name}", key, key
         self.count, self.seal, self.stack = 0, "0" * 64, []
         self.roots, self.signers, self.state = {}, {}, {}
-        self.stops, self.last_act, self.ended = [], -1, False
+        self.stops, self.last_act, self.ended, self.over = [], -1, False, False
         self.named, self.genesis, self.first = {}, None, None
 
     def take(self, line, sizes):
@@ -238,7 +238,7 @@ class Ledger:
         event, state = detail.get("event"), detail.get("state") or {}
         if event == "stop": self.stops.append(self.count)
         elif event in ("prompt", "tool-call"): self.last_act = self.count
-        self.ended |= event in ("session-end", "run-ended")
+        self.over = event in ("session-end", "run-ended") or self.over and event not in ("prompt", "tool-call", "session-resumed"); self.ended |= self.over
         policy, verdict, claim = state.get("policy") or {}, detail.get("attestation") or {}, event == "claim" and detail.get("statement")
         for place, digest in (("policies/{}", policy.get("file")), ("layers/{}", policy.get("layers")), ("claims/{}.json", claim), ("attestations/{}.json", verdict.get("digest")),
                               ("registries/{}.json", verdict.get("registry")), ("identities/{}.json", (detail.get("identity") or {}).get("document"))):
@@ -392,7 +392,7 @@ def main():
     except NoBundle as error: return said(4, f"error: {args.file} is no bundle: {shown(error)}", sys.stderr)
     except OSError as error: return said(1, f"error: {shown(error)}", sys.stderr)
     except (Broken, KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError, UnsupportedAlgorithm) as error: return said(3, f"NOT VERIFIED: {shown(error)}")
-    until = "" if covered >= ledger.count else f" up to row {covered - 1}: the session is still open"
+    until = f" up to row {covered - 1}: the session is still open" if covered < ledger.count else "" if ledger.over else f" up to row {covered - 1}: the session had not ended when the bundle was made"
     return said(0, f"verified{until} ({ledger.count} rows, key {ledger.ledger_key.id}; calls were not judged again)")
 
 if __name__ == "__main__":

@@ -218,12 +218,16 @@ impl Used {
         }
         let all = limited.limits.iter().chain(limited.agents.iter().flat_map(|of_agents| &of_agents.limits));
         let told = all.clone().any(|limit| limit.measure.is_told_by_client());
-        // What a bundle does not have nobody can count again: then the rows' word stands.
+        // What a bundle does not have nobody can count again: then the rows' word stands, and may be short of what was used.
         let again = told && !sources.withheld();
         let recorded = last.usage.clone().unwrap_or_default();
         let counted = if again { self.counted(folder, transcripts, last.prices) } else { Ok(Counted::default()) };
         let (usage, mut findings, doubt) =
             reconciled(recorded, counted.as_ref().map(|counted| counted.usage.clone()), again);
+        let doubt = doubt || told && !again;
+        findings.extend((told && !again).then(|| {
+            "the bundle leaves the transcripts out: what they tell was not counted again, the last row's word stands".to_owned()
+        }));
         let tally = Tally { usage: Some(&usage), ..last.tally(millis_between(began, ended)) };
         let mut verdicts: Vec<(String, Said)> = Vec::new();
         verdicts.extend(limited.limits.iter().map(|limit| (limit.measure.to_string(), verdict(limit, tally))));

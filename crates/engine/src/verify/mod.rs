@@ -45,6 +45,7 @@ use std::path::{Path, PathBuf};
 use writ_clients::transcript::Transcripts;
 use writ_core::json::Value;
 use writ_core::{SessionId, Timestamp};
+use writ_evaluators::rego;
 use writ_evidence::keys::PublicKey;
 use writ_evidence::row::Row;
 use writ_store::{Store, StoreError, regular_file};
@@ -212,7 +213,10 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let transcripts = client.as_ref().ok().and_then(|client| client.transcripts());
     // In a run each reading says of which transcript it is.
     let main = transcript.as_deref().unwrap_or(Path::new(""));
-    phases.extend(transcripts.and_then(|kept| seen.read.lost(kept, main, sources)));
+    phases.extend(match transcripts {
+        _ if sources.withheld() => Some(read::left_out()),
+        kept => kept.and_then(|kept| seen.read.lost(kept, main, sources)),
+    });
     let limited = named.last().map(|policy| limits::limited(policy, &kept)).unwrap_or_default();
     let wanted = Wanted {
         named: named.last(),
@@ -259,6 +263,7 @@ impl Wanted<'_> {
         let mut phases: Vec<Phase> = turns.phase().into_iter().collect();
         phases.extend(turns.binding(self.transcripts, self.main, &self.options.sources));
         let Some(policies) = policies else { return (phases, Vec::new(), Vec::new()) };
+        let time = rego::Budget::default();
         let record = sublayouts::Record {
             policies,
             statements: self.statements,
@@ -268,6 +273,7 @@ impl Wanted<'_> {
             main: self.main,
             transcripts: self.transcripts,
             options: self.options,
+            time: &time,
         };
         let here = materials::Here {
             root: policies.named.root(),
@@ -294,7 +300,11 @@ pub fn session_id(genesis: &Row) -> Option<SessionId> {
 }
 
 fn optional(path: &Path) -> Result<Option<Vec<u8>>, VerifyError> {
-    match regular_file::read(path, MAX_FILE) {
+    optional_within(path, MAX_FILE)
+}
+
+fn optional_within(path: &Path, most: u64) -> Result<Option<Vec<u8>>, VerifyError> {
+    match regular_file::read(path, most) {
         Err(source) if source.kind() == ErrorKind::NotFound => Ok(None),
         Err(source) => Err(VerifyError::Io { path: path.to_owned(), source }),
         Ok(bytes) => Ok(Some(bytes)),

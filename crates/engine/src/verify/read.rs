@@ -103,9 +103,6 @@ impl Stretches {
 
     /// The transcripts that a stop read and that are gone now, or shorter than what it read: the record does not speak for them.
     pub fn lost(&self, transcripts: &dyn Transcripts, main: &Path, sources: &Sources) -> Option<Phase> {
-        if sources.withheld() {
-            return None;
-        }
         let mut files = Files::new(transcripts, main, sources);
         let mut lost: Vec<(u64, String)> = Vec::new();
         for ((other, file), (end, row)) in &self.ends {
@@ -132,6 +129,23 @@ impl Stretches {
         let findings = findings.texts();
         let summary = format!("{count} of {all} transcripts that stops read are gone or shorter now");
         Some(Phase { name: "transcripts", outcome: Outcome::Absent, standing: Standing::Observed, summary, findings })
+    }
+}
+
+/// What a bundle that leaves the transcripts out does not speak for, whoever would have read them: nothing was looked for, and that is
+/// not the same as nothing being there.
+pub fn left_out() -> Phase {
+    let findings = [
+        "calls that no hook saw: a transcript that tells of one is not here",
+        "prompts, answers and turns behind the last row: they stand in transcripts alone",
+        "to have them looked for: verify on the machine of the session, or a bundle of `writ export --transcripts`",
+    ];
+    Phase {
+        name: "transcripts",
+        outcome: Outcome::Absent,
+        standing: Standing::Observed,
+        summary: "the bundle leaves the transcripts out, and what they alone tell was not looked for".to_owned(),
+        findings: findings.map(str::to_owned).into(),
     }
 }
 

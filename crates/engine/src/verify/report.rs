@@ -101,6 +101,10 @@ pub struct Report {
     pub open: Option<u64>,
     /// Whether a ledger alone was looked at, for its chain.
     pub chain_only: bool,
+    /// Whether the record says that its session came to its end, and of nothing after that.
+    pub over: bool,
+    /// Whether it was a bundle: of a session that went on, there may be a newer one.
+    pub bundled: bool,
     /// Calls in the transcript that no row saw.
     pub unobserved: Unobserved,
     /// The phases in order.
@@ -152,6 +156,10 @@ impl Report {
         let exceptions: Vec<&str> = self.exceptions().collect();
         let told = exceptions.iter().take(TOLD).copied().collect::<Vec<_>>().join("; ");
         match (exceptions.len(), self.open) {
+            (0, None) if self.bundled && !self.over && self.status == Status::Verified => {
+                let last = self.rows.saturating_sub(1);
+                format!("verified up to row {last}: the session had not ended when the bundle was made")
+            }
             (0, None) => self.status.explained().to_owned(),
             (0, Some(_)) if self.status == Status::Empty => self.status.explained().to_owned(),
             (0, Some(row)) => format!("verified up to row {}: the session is still open", row.saturating_sub(1)),
