@@ -137,6 +137,28 @@ fn what_writs_own_commands_write_is_written() {
     }
 }
 
+/// What a step takes in is read, and ends in its statement: a denied file cannot be one.
+#[test]
+fn a_steps_materials_and_products_are_read() {
+    let place = Workplace::new("own-steps");
+    place.start();
+    let asked = |line: &str| call(&place, "Bash", &serde_json::json!({ "command": line }).to_string());
+    fs::write(place.folder.join("repository/.env"), "TOKEN=x").unwrap();
+    for line in [
+        "writ step run qc -m .env -- true",
+        "writ step run qc -m.env -- true",
+        "writ step run qc --material=.env -- true",
+        "writ step run -p .env qc -- true",
+        "writ --color never step run qc --product .env -- true",
+        "writ gate --require-attestation a --plan .env",
+        "writ sign --key .env p",
+    ] {
+        assert!(denied(&asked(line)), "{line}: {}", asked(line));
+    }
+    let fine = asked("writ step run qc -m src/module.rs -- true");
+    assert!(!denied(&fine), "{fine}");
+}
+
 #[test]
 fn a_pipe_where_the_policy_should_be_denies() {
     let place = Workplace::new("pipe");

@@ -70,10 +70,20 @@ fn recorded_under(name: &str, more: &Value) -> Workplace {
 fn a_bundle_is_verified_elsewhere_by_both() {
     let place = recorded("bundle-good");
     let key = key(&place);
-    for (name, more) in [("digests.tar", [].as_slice()), ("texts.tar", &["--transcripts"])] {
+    // One that is older than the session's end does not pass for all of it.
+    let early = export(&place, "early.tar", &["--transcripts"]);
+    for (code, said) in [writ(&place, &early, &key), python(&early, &key)] {
+        let last = said.lines().find(|line| line.starts_with("verified")).unwrap_or_default();
+        assert!(code == 0 && last.starts_with("verified up to row "), "{code} {said}");
+        assert!(last.contains("the session had not ended when the bundle was made"), "{said}");
+    }
+    place.answer(&place.payload("SessionEnd", r#","reason":"exit""#));
+    let without =
+        "verified by its rows: the bundle leaves the transcripts out, and what they alone tell was not looked for";
+    for (name, more, last) in [("digests.tar", [].as_slice(), without), ("texts.tar", &["--transcripts"], "verified")] {
         let bundle = export(&place, name, more);
-        let (code, said) = writ(&place, &bundle, &key);
-        assert!(code == 0 && said.trim_end().ends_with("verified"), "{code} {said}");
+        let (ended, said) = writ(&place, &bundle, &key);
+        assert!(ended == 0 && said.lines().any(|line| line == last), "{ended} {said}");
         let (code, said) = python(&bundle, &key);
         assert!(code == 0 && said.starts_with("verified"), "{code} {said}");
         // Whoever exports it again has the same bytes, and `tar` reads them.
@@ -88,6 +98,112 @@ fn a_bundle_is_verified_elsewhere_by_both() {
     place.writ(&["keys", "generate", place.folder.join("other").to_str().unwrap()]);
     let other = place.folder.join("other.pub");
     assert_eq!((writ(&place, &bundle, &other).0, python(&bundle, &other).0), (3, 3));
+}
+
+/// What the transcripts alone tell is said not to have been looked for where they are not there.
+#[test]
+fn without_transcripts_nothing_is_said_of_what_they_alone_tell() {
+    let limit = json!({"maxTokensIn": {"value": 100, "enforcement": "post-hoc"}});
+    let place = recorded_under("bundle-unread", &json!({"limits": limit}));
+    let key = key(&place);
+    // Behind the last stop: an answer beyond the limit.
+    let transcript = place.folder.join("repository/none.jsonl");
+    let late = json!({"type": "assistant", "message": {"id": "m9", "model": "claude-sonnet-4-5", "content": [],
+        "usage": {"input_tokens": 5000, "output_tokens": 1}}});
+    fs::write(&transcript, format!("{}{late}\n", fs::read_to_string(&transcript).unwrap())).unwrap();
+    let of = |bundle: &Path| {
+        let args = ["verify", bundle.to_str().unwrap(), "--trust", key.to_str().unwrap(), "--format", "json"];
+        let mut command = place.command(&args);
+        let output = command.env("WRIT_STATE_DIR", place.folder.join("auditor")).output().unwrap();
+        (output.status.code().unwrap(), serde_json::from_slice::<Value>(&output.stdout).unwrap())
+    };
+    let outcome = |report: &Value, name: &str| {
+        let phases = report["phases"].as_array().unwrap();
+        phases.iter().find(|phase| phase["name"] == name).map(|phase| phase["outcome"].clone()).unwrap_or_default()
+    };
+    let digests = export(&place, "digests.tar", &[]);
+    let (code, report) = of(&digests);
+    assert_eq!((code, &report["status"]), (0, &json!("verified")), "{report:#}");
+    assert!(outcome(&report, "limits") == "passed" && outcome(&report, "coverage") == "absent", "{report:#}");
+    let (_, said) = writ(&place, &digests, &key);
+    assert!(said.contains("\nverified by its rows, up to row "), "{said}");
+    let (code, report) = of(&export(&place, "texts.tar", &["--transcripts"]));
+    assert!(code == 3 && report["status"] == "breached" && outcome(&report, "limits") == "failed", "{report:#}");
+}
+
+/// A manifest that the machine did not sign is told at once, and nothing of the record is judged.
+#[test]
+fn a_manifest_that_nobody_signed_is_the_end_of_it() {
+    let place = recorded("bundle-unsigned");
+    let key = key(&place);
+    let mut whole = files(&export(&place, "whole.tar", &["--transcripts"]));
+    whole.insert("ledger.jsonl".to_owned(), vec![b'\n'; 64]);
+    let bad = packed(&place, "bad.tar", whole);
+    let (code, said) = writ(&place, &bad, &key);
+    assert!(code == 3 && said.contains("the chain is broken"), "{code} {said}");
+    // The same under another machine's signature.
+    let mut bytes = fs::read(&bad).unwrap();
+    let at = bytes.windows(10).position(|window| window == b"bundle.sig").unwrap() + 512;
+    let first = if bytes[at] == b'A' { b'B' } else { b'A' };
+    bytes[at] = first;
+    fs::write(&bad, bytes).unwrap();
+    let (code, said) = writ(&place, &bad, &key);
+    let told = said.contains("NOT VERIFIED") && said.contains("did not sign the manifest; nothing else was looked at");
+    assert!(code == 3 && told && !said.contains("the chain is broken"), "{code} {said}");
+    assert_eq!(python(&bad, &key).0, 3);
+}
+
+/// What a command writes for people does not go where the record is kept.
+#[test]
+fn nothing_is_written_into_writs_own_folder() {
+    let place = recorded("bundle-inside");
+    let (session, state) = (place.session(), place.folder.join("state"));
+    std::os::unix::fs::symlink(&session, place.folder.join("link")).unwrap();
+    let names = |folder: &Path| {
+        let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = (names(&session), names(&state));
+    for folder in [session.as_path(), &state, &place.folder.join("link"), &session.join("policies")] {
+        let file = folder.join("run.out");
+        let file = file.to_str().unwrap();
+        for args in [["export", SESSION, "-o", file], ["report", SESSION, "-o", file]] {
+            let output = place.writ(&args);
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(output.status.code() == Some(1) && said.contains("give another place"), "{args:?} {said}");
+        }
+    }
+    assert_eq!((names(&session), names(&state)), before);
+    assert!(place.writ(&["verify", SESSION]).status.success());
+    export(&place, "beside.tar", &[]);
+}
+
+/// What a killed process laid out, the next one clears away.
+#[test]
+fn what_a_killed_verification_laid_out_goes_with_the_next() {
+    let place = recorded("bundle-killed");
+    let key = key(&place);
+    let bundle = export(&place, "whole.tar", &["--transcripts"]);
+    let temporary = place.folder.join("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let verify = || {
+        let mut command = place.command(&["verify", bundle.to_str().unwrap(), "--trust", key.to_str().unwrap()]);
+        command.env("TMPDIR", &temporary).stdout(std::process::Stdio::null());
+        command
+    };
+    let left = || fs::read_dir(&temporary).unwrap().count();
+    // Killed as soon as its room is there; one that was faster is tried again.
+    let killed = (0..50).any(|_| {
+        let mut child = verify().spawn().unwrap();
+        while left() == 0 && child.try_wait().unwrap().is_none() {}
+        child.kill().unwrap();
+        child.wait().unwrap();
+        left() > 0
+    });
+    assert!(killed && left() == 1);
+    assert!(verify().status().unwrap().success());
+    assert_eq!(left(), 0);
 }
 
 #[test]

@@ -6,6 +6,9 @@
 mod measured;
 #[cfg(test)]
 #[expect(dead_code, reason = "other tests need more of it")]
+mod parcel;
+#[cfg(test)]
+#[expect(dead_code, reason = "other tests need more of it")]
 mod talk;
 #[cfg(test)]
 #[expect(dead_code, reason = "other tests need more of it")]
@@ -15,6 +18,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{BufWriter, Write};
 
 use measured::measured;
+use parcel::{export, files, key, packed};
 use serde_json::json;
 use talk::Talk;
 use workplace::SESSION;
@@ -51,4 +55,32 @@ fn a_large_bundle_needs_no_more_memory_than_a_small_one() {
     println!("verify of {bytes} bytes: {took:?}, {most} kB");
     assert!(code == Some(0) && said.contains("1 statements are where the transcripts have their turns"), "{said}");
     assert!(most < MOST_KILOBYTES, "{most} kB: {said}");
+}
+
+/// Whatever somebody puts into a bundle, telling that it is broken takes no more than telling that it is not.
+#[test]
+fn a_hostile_bundle_takes_no_more_room() {
+    let talk = Talk::new("hostile-bundle", &json!({}));
+    talk.turn(1);
+    let whole = files(&export(&talk.place, "whole.tar", &["--transcripts"]));
+    let key = key(&talk.place);
+    let feeds = || vec![b'\n'; 10_000_000];
+    let many = (0..60_000).map(|number| (format!("claims/{number:064x}.json"), number.to_string().into_bytes()));
+    let rows: Vec<u8> = whole["ledger.jsonl"].split_inclusive(|byte| *byte == b'\n').next().unwrap().to_vec();
+    let hostile: [(&str, Vec<(String, Vec<u8>)>); 4] = [
+        ("feeds", vec![("ledger.jsonl".to_owned(), feeds())]),
+        ("row-then-feeds", vec![("ledger.jsonl".to_owned(), [rows, feeds()].concat())]),
+        ("notes", vec![("checkpoints".to_owned(), feeds())]),
+        ("entries", many.collect()),
+    ];
+    for (name, more) in hostile {
+        let mut files = whole.clone();
+        files.extend(more);
+        let bundle = packed(&talk.place, &format!("{name}.tar"), files);
+        let args = ["verify", bundle.to_str().unwrap(), "--trust", key.to_str().unwrap()];
+        let (code, said, took, most) = measured(&talk.place, &args);
+        println!("{name}: {took:?}, {most} kB");
+        assert!(code == Some(3) && said.contains("NOT VERIFIED"), "{name}: {code:?} {said}");
+        assert!(most < MOST_KILOBYTES, "{name}: {most} kB");
+    }
 }

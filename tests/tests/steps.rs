@@ -12,7 +12,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use workplace::{SESSION, Workplace};
@@ -208,6 +208,25 @@ fn rules_judge_the_turns_that_the_session_attests() {
     }
 }
 
+/// The rules of a session share their time: what is left of them then has judged nothing, and that is no pass.
+#[test]
+fn endless_rules_have_one_time_together() {
+    let endless = "deny contains msg if { some i in numbers.range(1, 100000); some j in numbers.range(1, 100000); i * j < 0; msg := \"x\" }";
+    let rego: Vec<Value> = (0..8)
+        .map(|number| json!({"name": format!("r{number}"), "policy": format!("package p{number}\nimport rego.v1\n{endless}\n")}))
+        .collect();
+    let place = recorded("rego-together", &json!({"evaluators": {"rego": rego}}));
+    let began = Instant::now();
+    let (code, failed) = report(&place, &[], &[]);
+    let took = began.elapsed();
+    let findings = phase(&failed, "evaluators")["findings"].to_string();
+    assert!(code == 3 && took < Duration::from_secs(45), "{took:?} {findings}");
+    for number in 3..8 {
+        assert!(findings.contains(&format!("`r{number}`: could not be run")), "{findings}");
+        assert!(!findings.contains(&format!("`r{number}`: PASS")), "{findings}");
+    }
+}
+
 /// No rule's reasons crowd out another's word, however many and long they are.
 #[test]
 fn each_evaluator_has_its_word_in_the_report() {
@@ -278,7 +297,8 @@ fn a_rule_in_a_file_is_kept_with_the_policy() {
 }
 
 /// A server that gives one answer to whoever posts, and tells what it was sent.
-fn model(answer: &'static str) -> (String, thread::JoinHandle<String>) {
+fn model(answer: impl Into<String>) -> (String, thread::JoinHandle<String>) {
+    let answer = answer.into();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let served = thread::spawn(move || {
@@ -329,6 +349,15 @@ fn models_are_asked_only_when_the_verifier_wants_it() {
         "{failed}"
     );
     assert!(served.join().unwrap().contains("claude-sonnet-4-20250514"));
+    // Several answers are none: nobody said which of them counts.
+    let choice = r#"{"message":{"content":"{\"status\":\"PASS\",\"reason\":\"one is\"}"},"finish_reason":"stop"}"#;
+    for (choices, outcome) in [(choice.to_owned(), "passed"), (format!("{choice},{choice}"), "absent")] {
+        let answer = format!(r#"{{"choices":[{choices}]}}"#);
+        let (url, served) = model(answer);
+        let (_, said) = report(&place, &["--evaluators"], &[("WRIT_EVALUATOR_URL", url.as_str())]);
+        assert_eq!(phase(&said, "evaluators")["outcome"], outcome, "{said}");
+        served.join().unwrap();
+    }
     let (code, nowhere) = report(&place, &["--evaluators"], &[]);
     assert!(code == 3 && phase(&nowhere, "evaluators").to_string().contains("ANTHROPIC_API_KEY"), "{nowhere}");
 }

@@ -215,6 +215,37 @@ fn sub_agents_have_statements_of_their_own() {
     }
 }
 
+/// A call that was let, asked about or denied and started nobody is not the turn that started a sub-agent.
+#[test]
+fn a_call_that_started_nobody_did_not_spawn_it() {
+    let worker = json!({"version": "1.0", "name": "worker", "files": {"allow": ["src/**"]}});
+    for (name, tools) in
+        [("let", json!({})), ("asked", json!({"requireApproval": ["Agent"]})), ("denied", json!({"deny": ["Agent"]}))]
+    {
+        let outcome = |turn: u64| {
+            let more = json!({"sublayouts": [{"name": "research", "policy": worker, "attestationPrefix": "research-"}],
+                "tools": tools, "materialsFrom": {"sublayoutSessions": {"research": {"spawnedAtTurn": turn}}}});
+            let talk = Talk::new(&format!("turns-spawn-{name}-{turn}"), &more);
+            talk.asks("prompt 1");
+            let input = json!({"subagent_type": "research", "prompt": "go", "description": "d"});
+            talk.event("PreToolUse", &format!(r#","tool_name":"Agent","tool_input":{input},"tool_use_id":"none""#));
+            talk.stops();
+            talk.turn(2);
+            talk.asks("prompt 3");
+            if name == "let" {
+                talk.spawns("spawn", &["a1"]);
+            }
+            talk.stops();
+            let (_, report) = talk.verify();
+            phase(&report, "materials")["outcome"].clone()
+        };
+        assert_eq!(outcome(1), "failed", "{name}");
+        if name == "let" {
+            assert_eq!(outcome(3), "passed");
+        }
+    }
+}
+
 #[test]
 fn what_a_policy_binds_to_is_looked_at() {
     let talk = Talk::new("turns-materials", &json!({}));

@@ -10,7 +10,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
-BLOCK, MAX_MANIFEST, MAX_LINE, MAX_DEPTH, MAX_SMALL = 512, 16 << 20, 60_000, 64, 64 << 20
+BLOCK, MAX_MANIFEST, MAX_LINE, MAX_DEPTH, MAX_NOTES, MAX_SMALL = 512, 16 << 20, 60_000, 64, 32 << 20, 64 << 20
 ALONE = ("ledger.jsonl", "checkpoints", "ledger.pub")
 BY_DIGEST = re.compile(r"(?:(?:layers|policies)/([0-9a-f]{64})|(?:attestations|claims|identities|prices|registries|sandboxes|statements)/([0-9a-f]{64})\.json)")
 WHOLE = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
@@ -140,7 +140,8 @@ class Bundle:
         strict(text, "the manifest", spelled=True)
         paths, held = [entry["path"] for entry in manifest["files"]], sum(entry["size"] for entry in manifest["files"])
         must(len(paths) <= 100_000 and held <= 16 << 30, "it holds more than a bundle may")
-        must(all(entry["size"] <= MAX_SMALL for entry in manifest["files"] if entry["path"] != "ledger.jsonl" and not entry["path"].startswith("transcripts/")), "a file is too long")
+        long = [entry["path"] for entry in manifest["files"] if entry["size"] > (MAX_NOTES if entry["path"] == "checkpoints" else MAX_SMALL)]
+        must(all(path == "ledger.jsonl" or path.startswith("transcripts/") for path in long), "a file is too long")
         must(paths == sorted(set(paths), key=str.encode), "the files are not sorted by their paths")
         plain = all(part not in ("", ".", "..") and "\0" not in part for path in paths for part in path.split("/"))
         must(plain and not {"bundle.json", "bundle.sig"} & set(paths), "a path leads elsewhere")
@@ -198,7 +199,7 @@ class Ledger:
         self.origin, self.key, self.ledger_key = f"writ/session/{session_name}", key, key
         self.count, self.seal, self.stack = 0, "0" * 64, []
         self.roots, self.signers, self.state = {}, {}, {}
-        self.stops, self.last_act, self.ended = [], -1, False
+        self.stops, self.last_act, self.ended, self.over = [], -1, False, False
         self.named, self.genesis, self.first = {}, None, None
     def take(self, line, sizes):
         if self.count in sizes:
@@ -235,7 +236,7 @@ class Ledger:
         event, state = detail.get("event"), detail.get("state") or {}
         if event == "stop": self.stops.append(self.count)
         elif event in ("prompt", "tool-call"): self.last_act = self.count
-        self.ended |= event in ("session-end", "run-ended")
+        self.over = event in ("session-end", "run-ended") or self.over and event not in ("prompt", "tool-call", "session-resumed"); self.ended |= self.over
         policy, verdict, claim = state.get("policy") or {}, detail.get("attestation") or {}, event == "claim" and detail.get("statement")
         for place, digest in (("policies/{}", policy.get("file")), ("layers/{}", policy.get("layers")), ("claims/{}.json", claim), ("attestations/{}.json", verdict.get("digest")),
                               ("registries/{}.json", verdict.get("registry")), ("identities/{}.json", (detail.get("identity") or {}).get("document"))):
@@ -391,7 +392,7 @@ def main():
     except Malformed as error: return said(4, f"error: {args.file} is no bundle: {shown(error)}", sys.stderr)
     except OSError as error: return said(1, f"error: {shown(error)}", sys.stderr)
     except (Broken, KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError, UnsupportedAlgorithm) as error: return said(3, f"NOT VERIFIED: {shown(error)}")
-    until = "" if covered >= ledger.count else f" up to row {covered - 1}: the session is still open"
+    until = f" up to row {covered - 1}: the session is still open" if covered < ledger.count else "" if ledger.over else f" up to row {covered - 1}: the session had not ended when the bundle was made"
     return said(0, f"verified{until} ({ledger.count} rows, key {ledger.ledger_key.id}; calls were not judged again)")
 
 if __name__ == "__main__":

@@ -100,10 +100,12 @@ pub fn folder(path: &Path) -> io::Result<fs::ReadDir> {
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let too_large = || io::Error::new(ErrorKind::FileTooLarge, format!("larger than {limit} bytes"));
     let file = open(path)?;
-    if file.metadata()?.len() > limit {
+    let len = file.metadata()?.len();
+    if len > limit {
         return Err(too_large());
     }
-    let mut bytes = Vec::new();
+    // Room that grows as it is needed would be twice as much in the end.
+    let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or_default());
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit { Err(too_large()) } else { Ok(bytes) }
 }

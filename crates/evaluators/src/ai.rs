@@ -98,6 +98,10 @@ pub fn judge(endpoint: &Endpoint, ai: &Ai, input: &Input, send: &Send<'_>) -> Re
         None => text,
     };
     let answer = send(&request(endpoint, ai, input)).map_err(without_key)?;
+    // One was asked for. Which of several counts nobody has said, so none of them has judged.
+    if let Some((name, many)) = several(&answer) {
+        return Err(format!("its answer has {many} `{name}`, and one was asked for: none of them counts"));
+    }
     Ok(match read(endpoint.form, &answer).map_err(without_key) {
         Ok((Answer { status, reason }, by)) => {
             let reason = secret::hide(&without_key(reason)).chars().take(LONGEST).collect();
@@ -166,6 +170,16 @@ fn read(form: Form, bytes: &[u8]) -> Result<(Answer, Option<String>), String> {
     let judged = json::from_slice(text.trim().as_bytes())
         .map_err(|error| format!("it did not answer with a status and a reason alone: {error}"))?;
     Ok((judged, answer.get("model").and_then(Value::as_str).map(str::to_owned)))
+}
+
+/// The list of answers that an endpoint gives in the place of one, and how many there are.
+fn several(bytes: &[u8]) -> Option<(&'static str, usize)> {
+    let answer = json::parse_with(bytes, json::Limits::FOREIGN).ok()?;
+    let many = |name: &'static str| {
+        let all = answer.get(name).and_then(Value::as_array)?.len();
+        (all > 1).then_some((name, all))
+    };
+    ["choices", "candidates", "outputs"].into_iter().find_map(many)
 }
 
 /// The one text of a message; what a model thought beside it is no answer, and a call of a tool is not one either.
@@ -282,6 +296,25 @@ mod tests {
             let judgement = judged(Form::ChatCompletions, body);
             assert_eq!(judgement.status, status, "{more}");
             assert!(status == Status::Fail || judgement.notes == ["judged by m-1"], "{judgement:?}");
+        }
+    }
+
+    /// One answer was asked for: of several none has judged, whatever each of them says.
+    #[test]
+    fn several_answers_are_none() {
+        let choice = |status: &str| {
+            let text = format!(r#"{{\"status\":\"{status}\",\"reason\":\"x\"}}"#);
+            format!(r#"{{"message":{{"content":"{text}"}},"finish_reason":"stop"}}"#)
+        };
+        for (form, all, judged) in [
+            (Form::ChatCompletions, choice("PASS"), true),
+            (Form::ChatCompletions, format!("{},{}", choice("PASS"), choice("PASS")), false),
+            (Form::ChatCompletions, format!("{},{}", choice("PASS"), choice("FAIL")), false),
+            (Form::Messages, format!("{},{}", choice("FAIL"), choice("PASS")), false),
+        ] {
+            let body = format!(r#"{{"choices":[{all}]}}"#);
+            let found = judge(&endpoint(form), &ai(), &input("{}"), &|_| Ok(body.clone().into_bytes()));
+            assert_eq!(found.is_ok_and(|found| found.status == Status::Pass), judged, "{all}");
         }
     }
 

@@ -16,6 +16,12 @@ use crate::row::Row;
 use crate::row::raw::RawRow;
 use crate::tally::{MOST, Tally};
 
+/// Most lines that are checked at once. No piece of rows has as many; one of line feeds has a hundred times more, and of each line there is
+/// some hundred bytes to keep while it is checked.
+const AT_ONCE: usize = 4096;
+/// Most lines that are no rows. Behind so many nothing is looked at: the ledger is broken, and how long telling that takes is not for who
+/// broke it to say.
+const MOST_BROKEN: u64 = 100_000;
 /// From this size on, the rows of a piece are checked on two threads.
 const PARALLEL_BYTES: usize = 1 << 18;
 
@@ -60,13 +66,13 @@ pub fn verify_ledger(
     checker.finish(!torn.is_empty(), &Keyring::of(key))
 }
 
-/// A ledger that is checked piece by piece.
+/// A ledger that is checked piece by piece, with its checkpoints.
 #[derive(Debug)]
-pub struct Checker {
+pub struct Checker<'n> {
     report: LedgerReport,
     problems: Tally,
-    /// The checkpoints, each whole, of which nobody knows yet whether their signatures hold.
-    notes: Vec<String>,
+    /// The checkpoints, of which nobody knows yet whether their signatures hold.
+    notes: &'n [u8],
     /// The session's origin, where it is known.
     origin: Option<String>,
     /// The checkpoint last seen: nothing where it is no text.
@@ -79,26 +85,29 @@ pub struct Checker {
     expected: u64,
     /// Whether every line so far was a row.
     readable: bool,
+    /// How many lines were none.
+    broken: u64,
 }
 
-impl Checker {
+impl<'n> Checker<'n> {
     /// Looks at which sizes there are checkpoints; the rows come after, and the keys, which rows may introduce, at the end.
-    pub fn new(notes: &[u8], origin: Option<&str>, seen: Option<&[u8]>) -> Self {
+    pub fn new(notes: &'n [u8], origin: Option<&str>, seen: Option<&[u8]>) -> Self {
         let mut report = LedgerReport::default();
-        let (notes, rest) = split_notes(notes);
-        if !rest.is_empty() {
+        let seen = seen.map(|seen| std::str::from_utf8(seen).ok().map(str::to_owned));
+        let mut each = Notes(notes);
+        let size = |note: &str| Some(Checkpoint::read(note).ok()?.size);
+        let mut roots: BTreeMap<u64, Option<Digest>> =
+            each.by_ref().filter_map(size).map(|size| (size, None)).collect();
+        roots.extend(seen.iter().flatten().filter_map(|note| size(note)).map(|size| (size, None)));
+        if !each.0.is_empty() {
             report.checkpoint_problems.push("the checkpoints end in bytes that are no checkpoint".to_owned());
         }
-        let seen = seen.map(|seen| std::str::from_utf8(seen).ok().map(str::to_owned));
-        let all = notes.iter().copied().chain(seen.as_ref().and_then(Option::as_deref));
-        let sizes = all.filter_map(|note| Some(Checkpoint::read(note).ok()?.size));
-        let mut roots: BTreeMap<u64, Option<Digest>> = sizes.map(|size| (size, None)).collect();
         let tree = Tree::default();
         roots.entry(0).and_modify(|root| *root = Some(tree.root()));
         Self {
             report,
             problems: Tally::default(),
-            notes: notes.into_iter().map(str::to_owned).collect(),
+            notes,
             origin: origin.map(str::to_owned),
             seen,
             roots,
@@ -106,14 +115,27 @@ impl Checker {
             before: "0".repeat(64).into_bytes(),
             expected: 0,
             readable: true,
+            broken: 0,
         }
     }
 
     /// Takes the next lines, each with its end. Adds their rows to `rows`, up to the first line that is none.
-    pub fn piece(&mut self, bytes: &[u8], rows: Option<&mut Vec<Row>>) {
-        let (lines, _) = lines(bytes);
+    pub fn piece(&mut self, bytes: &[u8], mut rows: Option<&mut Vec<Row>>) {
+        let mut rest = bytes;
+        while self.broken <= MOST_BROKEN {
+            let (next, behind) = lines(rest, AT_ONCE);
+            if next.is_empty() {
+                return;
+            }
+            self.batch(rest.len() - behind.len(), &next, rows.as_deref_mut());
+            rest = behind;
+        }
+    }
+
+    /// The same of lines that have so many bytes together.
+    fn batch(&mut self, size: usize, lines: &[&[u8]], rows: Option<&mut Vec<Row>>) {
         let work = Work { tree: !self.roots.is_empty(), rows: rows.is_some() && self.readable };
-        let mut checked = check_all(bytes.len(), &lines, work);
+        let mut checked = check_all(size, lines, work);
         self.chain(&checked);
         if work.tree {
             for line in &checked {
@@ -161,6 +183,14 @@ impl Checker {
             let Some(row) = &line.raw else {
                 self.problems.add(index, "edited: not in the form a row is written in");
                 self.expected += 1;
+                self.broken += 1;
+                if self.broken == MOST_BROKEN + 1 {
+                    let why = format!(
+                        "line {}: more than {MOST_BROKEN} lines are no rows, and nothing behind is looked at",
+                        index + 1
+                    );
+                    self.report.problems.push(why);
+                }
                 continue;
             };
             if row.sequence != self.expected {
@@ -180,12 +210,19 @@ impl Checker {
     /// The signed checkpoints against the rows, and against each other.
     fn consistency(&mut self, keys: &Keyring) {
         let mut before = 0;
-        for (number, found) in self.signed(keys) {
+        for (note, number) in Notes(self.notes).zip(1..) {
+            let found = match self.signed(note, keys) {
+                Ok(found) => found,
+                Err(problem) => {
+                    told(&mut self.report.checkpoint_problems, || format!("checkpoint {number}: {problem}"));
+                    continue;
+                }
+            };
             let shrunk = (found.size < before).then(|| format!("covers fewer rows than the one before ({before})"));
             match self.disagreement(&found).or(shrunk) {
                 Some(why) => {
-                    let problem = format!("checkpoint {number} over {} rows: {why}", found.size);
-                    self.report.consistency_problems.push(problem);
+                    let problem = || format!("checkpoint {number} over {} rows: {why}", found.size);
+                    told(&mut self.report.consistency_problems, problem);
                 }
                 None => {
                     self.report.checkpoints += 1;
@@ -196,34 +233,26 @@ impl Checker {
         }
     }
 
-    /// The checkpoints whose signature holds and that are of this log.
-    fn signed(&mut self, keys: &Keyring) -> Vec<(usize, Checkpoint)> {
-        let mut good = Vec::new();
-        for (note, number) in std::mem::take(&mut self.notes).iter().zip(1..) {
-            let problem = match verify(note, keys) {
-                None => {
-                    self.report.strangers += usize::from(Checkpoint::read(note).is_ok());
-                    "no key is known to check it with".to_owned()
-                }
-                Some(Err(error)) => {
-                    self.report.strangers += usize::from(error == NoteError::OtherKey);
-                    error.to_string()
-                }
-                Some(Ok((found, _))) if self.origin.as_ref().is_some_and(|origin| *origin != found.origin) => {
-                    format!("belongs to `{}`", found.origin)
-                }
-                // A note of before custody was named names none.
-                Some(Ok((found, Some(kept)))) if found.kept.unwrap_or_default() != kept => {
-                    format!("names another custody or successor of its key than the record (`{}`)", kept.custody)
-                }
-                Some(Ok((found, _))) => {
-                    good.push((number, found));
-                    continue;
-                }
-            };
-            self.report.checkpoint_problems.push(format!("checkpoint {number}: {problem}"));
+    /// The checkpoint in a note whose signature holds and that is of this log; or why it is none.
+    fn signed(&mut self, note: &str, keys: &Keyring) -> Result<Checkpoint, String> {
+        match verify(note, keys) {
+            None => {
+                self.report.strangers += usize::from(Checkpoint::read(note).is_ok());
+                Err("no key is known to check it with".to_owned())
+            }
+            Some(Err(error)) => {
+                self.report.strangers += usize::from(error == NoteError::OtherKey);
+                Err(error.to_string())
+            }
+            Some(Ok((found, _))) if self.origin.as_ref().is_some_and(|origin| *origin != found.origin) => {
+                Err(format!("belongs to `{}`", found.origin))
+            }
+            // A note of before custody was named names none.
+            Some(Ok((found, Some(kept)))) if found.kept.unwrap_or_default() != kept => {
+                Err(format!("names another custody or successor of its key than the record (`{}`)", kept.custody))
+            }
+            Some(Ok((found, _))) => Ok(found),
         }
-        good
     }
 
     fn against_seen(&mut self, keys: &Keyring) {
@@ -249,11 +278,20 @@ impl Checker {
     }
 }
 
-/// The whole lines, without their ends, and what comes after the last line end.
-fn lines(bytes: &[u8]) -> (Vec<&[u8]>, &[u8]) {
+/// Adds a problem where a report has room for one more.
+fn told(problems: &mut Vec<String>, problem: impl FnOnce() -> String) {
+    if problems.len() < MOST {
+        problems.push(problem());
+    }
+}
+
+/// The first whole lines, at most so many, without their ends; and what comes after them.
+fn lines(bytes: &[u8], most: usize) -> (Vec<&[u8]>, &[u8]) {
     let mut lines = Vec::new();
     let mut rest = bytes;
-    while let Some((line, tail)) = line_end(rest).and_then(|end| rest.split_at_checked(end)) {
+    while lines.len() < most
+        && let Some((line, tail)) = line_end(rest).and_then(|end| rest.split_at_checked(end))
+    {
         lines.push(line);
         rest = tail.get(1..).unwrap_or_default();
     }
@@ -332,17 +370,23 @@ fn verify(note: &str, keys: &Keyring) -> Option<Result<(Checkpoint, Option<Kept>
 
 /// The notes in a file of them, and what is left over: a note torn by a crash.
 pub fn split_notes(bytes: &[u8]) -> (Vec<&str>, &[u8]) {
-    let mut notes = Vec::new();
-    let mut rest = bytes;
-    while let Some(end) = note_end(rest) {
-        let (note, tail) = rest.split_at(end);
-        match std::str::from_utf8(note) {
-            Ok(note) => notes.push(note),
-            Err(_) => return (notes, rest),
-        }
-        rest = tail;
+    let mut each = Notes(bytes);
+    let notes = each.by_ref().collect();
+    (notes, each.0)
+}
+
+/// One note after the other; in the end what is left over.
+struct Notes<'n>(&'n [u8]);
+
+impl<'n> Iterator for Notes<'n> {
+    type Item = &'n str;
+
+    fn next(&mut self) -> Option<&'n str> {
+        let (note, rest) = self.0.split_at_checked(note_end(self.0)?)?;
+        let note = std::str::from_utf8(note).ok()?;
+        self.0 = rest;
+        Some(note)
     }
-    (notes, rest)
 }
 
 fn note_end(bytes: &[u8]) -> Option<usize> {

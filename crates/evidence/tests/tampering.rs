@@ -215,22 +215,36 @@ fn an_uncovered_tail_is_counted() {
     assert_eq!(findings(&report), Vec::<String>::new());
 }
 
-/// More than a megabyte is checked on two threads: the seam between their halves must hold too.
+/// More than a megabyte is checked on two threads, and so many rows at once: the seams between them must hold too.
 #[test]
 fn two_threads_find_what_one_does() {
     let mut last: Option<Row> = None;
     let mut lines = Vec::new();
-    for number in 0..4000 {
+    for number in 0..6000 {
         let row = Row::seal(last.as_ref(), draft(number)).unwrap();
         lines.push(row.to_line() + "\n");
         last = Some(row);
     }
     assert!(lines.concat().len() > 1 << 20);
     assert_eq!(findings(&verify_ledger(lines.concat().as_bytes(), b"", None, None, None)), Vec::<String>::new());
-    for gone in [1, 1999, 2000, 2001, 3998] {
+    for gone in [1, 2047, 2048, 2049, 4095, 4096, 5998] {
         let mut fewer = lines.clone();
         fewer.remove(gone);
         let report = verify_ledger(fewer.concat().as_bytes(), b"", None, None, None);
         assert!(report.problems[0].contains(&format!("line {}", gone + 1)), "{report:?}");
     }
+}
+
+/// Lines that are no rows are counted up to a point, and what stands behind it is not looked at.
+#[test]
+fn a_ledger_of_line_feeds_comes_to_its_end() {
+    let of = |lines: usize| verify_ledger(&vec![b'\n'; lines], b"", None, None, None);
+    let (few, many) = (of(100_000), of(1_000_000));
+    let ends =
+        |report: &LedgerReport| report.problems.iter().any(|problem| problem.contains("nothing behind is looked at"));
+    assert!(few.rows == 100_000 && !ends(&few) && !few.problems.is_empty(), "{few:?}");
+    assert!(many.rows < 110_000 && ends(&many) && many.problems.len() < 5, "{many:?}");
+    // Notes that are none are told up to a point, too.
+    let notes = verify_ledger(b"", &vec![b'\n'; 300_000], None, None, None);
+    assert!((1..=20).contains(&notes.checkpoint_problems.len()), "{}", notes.checkpoint_problems.len());
 }

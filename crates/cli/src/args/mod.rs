@@ -355,7 +355,8 @@ pub enum Command {
     /// Write a session's record into one file that can be verified elsewhere.
     #[command(
         after_help = "Examples:\n  writ export -o run.tar                  the newest session of this repository\n  writ export 7c0f… -o run.tar --transcripts   \
-        with its transcripts, their secrets masked\n  writ verify run.tar --trust k.pem       checks it, on any machine\n\nThe last line is the \
+        with its transcripts, their secrets masked\n  writ verify run.tar --trust k.pem       checks it, on any machine\n\nWithout \
+        `--transcripts` a bundle is verified with exceptions: what transcripts alone tell is not looked for. The last line is the \
         bundle's digest. Exit codes: 0 made, 1 could not do it."
     )]
     Export(ExportArgs),

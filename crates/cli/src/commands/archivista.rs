@@ -10,7 +10,7 @@ use writ_engine::turns;
 use writ_service::archivista::Archivista;
 use writ_store::Store;
 
-use super::session_lookup;
+use super::session_lookup::{self, outside_state};
 use crate::args::Format;
 use crate::exit::Failure;
 use crate::{environment, output};
@@ -70,7 +70,10 @@ fn named(store: &Store, id: &SessionId) -> Result<Vec<(String, String, Digest)>,
 pub fn fetch(gitoid: &str, from: &str, to: Option<&Path>) -> Result<(), Failure> {
     let bytes = Archivista::at(from).fetch(gitoid).map_err(Failure::could_not)?;
     match to {
-        Some(to) => fs::write(to, bytes).map_err(|error| Failure::could_not(format!("{}: {error}", to.display()))),
+        Some(to) => {
+            outside_state(to, &environment::home())?;
+            fs::write(to, bytes).map_err(|error| Failure::could_not(format!("{}: {error}", to.display())))
+        }
         None => {
             output::document(&String::from_utf8_lossy(&bytes));
             Ok(())

@@ -11,6 +11,7 @@ use writ_engine::attest::subject::{self, Detail, Subject};
 use writ_evidence::attestation::{Attestation, Failure as Refusal, FailureCode};
 
 use crate::args::{AttestArgs, InstanceArgs};
+use crate::commands::session_lookup::outside_state;
 use crate::environment;
 use crate::exit::Failure;
 use crate::input;
@@ -108,6 +109,7 @@ pub fn report(bytes: &[u8]) -> Result<Value, Refusal> {
 
 /// Writes an attestation's canonical document.
 pub fn write(response: &Value, to: &Path) -> Result<(), Failure> {
+    outside_state(to, &environment::home())?;
     let document = response.get("attestation").map(json::canonical).unwrap_or_default();
     std::fs::write(to, document).map_err(|error| Failure::could_not(format!("cannot write {}: {error}", to.display())))
 }

@@ -10,8 +10,8 @@ use writ_engine::bundle::{self, ExportOptions, Exported};
 use writ_store::Store;
 
 use crate::args::{ExportArgs, Format};
-use crate::commands::private;
-use crate::commands::session_lookup::{session, store};
+use crate::commands::rooms;
+use crate::commands::session_lookup::{outside_state, session, store};
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
@@ -33,11 +33,12 @@ fn to_stdout(store: &Store, id: &SessionId, args: &ExportArgs) -> Result<(), Fai
             "a bundle is no text for a terminal: give `-o FILE`, or lead it into a program",
         ));
     }
-    let scratch = private().tempdir().map_err(Failure::could_not)?;
+    let scratch = rooms::folder().map_err(Failure::could_not)?;
     let mut out = BufWriter::new(out);
     let made = bundle::export(store, id, options(args), scratch.path(), &mut out).map_err(Failure::could_not)?;
     out.flush().map_err(Failure::could_not)?;
     output::note(format!("{} files, {} bytes, {}", made.files, made.bytes, made.digest));
+    tell_left_out(&made);
     Ok(())
 }
 
@@ -47,6 +48,7 @@ const fn options(args: &ExportArgs) -> ExportOptions {
 
 /// Writes the bundle beside its place first, so that what stands there is whole.
 fn to_file(store: &Store, id: &SessionId, args: &ExportArgs, to: &Path) -> Result<(), Failure> {
+    outside_state(to, &environment::home())?;
     if to.exists() && !args.force {
         let why = format!("{} is there already: give another `-o`, or `--force` to replace it", to.display());
         return Err(Failure::could_not(why));
@@ -57,8 +59,8 @@ fn to_file(store: &Store, id: &SessionId, args: &ExportArgs, to: &Path) -> Resul
     }
     let folder = to.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
     let at = |error: std::io::Error| Failure::could_not(format!("{}: {error}", folder.display()));
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(at)?;
-    let scratch = private().tempdir_in(folder).map_err(at)?;
+    let mut file = rooms::file_in(folder).map_err(at)?;
+    let scratch = rooms::folder_in(folder).map_err(at)?;
     let mut out = BufWriter::new(&mut file);
     let made = bundle::export(store, id, options(args), scratch.path(), &mut out).map_err(Failure::could_not)?;
     out.flush().map_err(at)?;
@@ -76,6 +78,16 @@ fn to_file(store: &Store, id: &SessionId, args: &ExportArgs, to: &Path) -> Resul
     Ok(())
 }
 
+/// Whoever verifies the bundle reads that they are not there: better known here than there.
+fn tell_left_out(made: &Exported) {
+    if made.left_out > 0 {
+        output::note(format!(
+            "left out: {} of its transcripts, so that it is verified by its rows alone; `--transcripts` takes them along",
+            made.left_out
+        ));
+    }
+}
+
 /// What was made.
 #[derive(Serialize)]
 struct Made<'a> {
@@ -88,6 +100,7 @@ struct Made<'a> {
 
 fn show(to: &Path, bytes: u64, made: &Exported, format: Format) {
     let Exported { digest, files, masked, .. } = made;
+    tell_left_out(made);
     match format {
         Format::Json => {
             output::print_json(&Made { file: to, digest: digest.to_string(), bytes, files: *files, masked: *masked });

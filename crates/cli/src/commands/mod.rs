@@ -40,6 +40,7 @@ mod rego;
 mod relying_party;
 mod replay;
 mod report;
+mod rooms;
 mod run;
 mod sandbox;
 mod sarif;
@@ -58,19 +59,9 @@ mod verify;
 mod watch;
 mod why;
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
-
 use crate::args::{self, Args, Command};
 use crate::exit::Failure;
 use crate::{lsp, output};
-
-/// Makes folders for temporary files that no other user may look into: what lies there is what agents said and wrote.
-fn private() -> tempfile::Builder<'static, 'static> {
-    let mut builder = tempfile::Builder::new();
-    builder.permissions(Permissions::from_mode(0o700));
-    builder
-}
 
 /// Runs one command.
 pub fn run(args: Args) -> Result<(), Failure> {

@@ -1,5 +1,8 @@
 //! The sessions on record, as every command finds them: the store, one session in it, and what it means when there is none.
 
+use std::fs;
+use std::path::Path;
+
 use writ_core::json::Value;
 use writ_core::{SessionId, Timestamp};
 use writ_engine::session::process;
@@ -16,6 +19,18 @@ use crate::human_check::SessionStart;
 /// The store.
 pub fn store(home: &Home) -> Result<Store, Failure> {
     Store::open(home.state().map_err(Failure::could_not)?.to_owned()).map_err(Failure::could_not)
+}
+
+/// Refuses to write what somebody asked for into Writ's own folder: what lies there is the record, and a file that no row names breaks it.
+pub fn outside_state(to: &Path, home: &Home) -> Result<(), Failure> {
+    let Some(state) = home.state.as_deref().and_then(|state| fs::canonicalize(state).ok()) else { return Ok(()) };
+    let folder = to.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    let inside = |path: &Path| fs::canonicalize(path).is_ok_and(|real| real.starts_with(&state));
+    if !inside(to) && !inside(folder) {
+        return Ok(());
+    }
+    let (to, state) = (to.display(), state.display());
+    Err(Failure::could_not(format!("{to} lies in {state}, where records and keys are kept: give another place")))
 }
 
 /// The named session, or the newest of this repository.

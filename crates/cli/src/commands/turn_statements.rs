@@ -69,7 +69,9 @@ pub fn import(file: &Path, keys: &[PathBuf], name: Option<&str>, session: Option
 
 /// Copies the signed statements into a folder.
 pub fn export(session: Option<&str>, to: &Path) -> Result<(), Failure> {
-    let store = session_lookup::store(&environment::home())?;
+    let home = environment::home();
+    let store = session_lookup::store(&home)?;
+    session_lookup::outside_state(to, &home)?;
     let found = of(session)?;
     for one in &found {
         let path = to.join(&one.name);

@@ -17,8 +17,8 @@ use writ_service::evaluators;
 
 use crate::args::{Format, VerifyArgs};
 use crate::commands::keys::{public_key, signing_key};
-use crate::commands::session_lookup::{failure, store};
-use crate::commands::{package, private};
+use crate::commands::session_lookup::{failure, outside_state, store};
+use crate::commands::{package, rooms};
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
@@ -110,6 +110,7 @@ fn signed(report: &Report, args: &VerifyArgs, evidence: &Path, key: &Path) -> Re
 }
 
 fn write<P: Serialize>(to: &Path, statement: &Statement<P>, key: &SigningKey) -> Result<(), Failure> {
+    outside_state(to, &environment::home())?;
     let envelope = intoto::sign(statement, &[key]).map_err(Failure::could_not)?;
     fs::write(to, envelope.to_bytes()).map_err(|error| Failure::could_not(format!("{}: {error}", to.display())))
 }
@@ -126,11 +127,11 @@ fn digest(path: &Path) -> std::io::Result<Digest> {
 
 /// Verifies a bundle, which is laid out where temporary files are.
 fn of_bundle(path: &Path, home: &Home, options: &Options, args: &VerifyArgs) -> Result<(), Failure> {
-    let room = private().tempdir()?;
+    let room = rooms::folder()?;
     match verify::bundle(path, room.path(), home, options) {
         Ok(report) => answer(&report, args, path),
         Err(BundleVerifyError::Verify(error)) => Err(failure(error)),
-        Err(BundleVerifyError::Bundle(error @ BundleError::Broken { .. })) => {
+        Err(BundleVerifyError::Bundle(error @ (BundleError::Broken { .. } | BundleError::Unsigned { .. }))) => {
             let why = error.to_string();
             match args.format.format {
                 Format::Json => output::print_json(&Broken { verified: false, status: "broken", why: &why }),

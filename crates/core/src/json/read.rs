@@ -145,6 +145,7 @@ impl<'de> de::Deserializer<'de> for Reader<'_, 'de> {
         self.deserialize_any(visitor)
     }
 
+    /// What is skipped is read as strictly as all else, and nothing is built of it.
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Broken> {
         self.parser.skip(self.depth)?;
         visitor.visit_unit()

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use writ_core::json;
 use writ_core::{Digest, Hasher, SessionId, regular_file};
 use writ_evidence::keys::SigningKey;
 use writ_store::Store;
@@ -45,6 +44,8 @@ pub struct Exported {
     pub files: usize,
     /// How many lines of transcripts had a secret masked.
     pub masked: u64,
+    /// How many transcripts are left out.
+    pub left_out: usize,
 }
 
 /// What a file of the bundle is made from: so many bytes of a file here.
@@ -84,11 +85,12 @@ pub fn export(
     let unnamed: Vec<String> = unnamed.into_iter().map(str::to_owned).collect();
     files.retain(|file| !unnamed.contains(&file.path));
     let masked = told.iter().map(|transcript| transcript.masked.len() as u64).sum();
+    let left_out = told.iter().filter(|transcript| transcript.path.is_none()).count();
     let manifest =
         Manifest { format: FORMAT.to_owned(), version: VERSION, session: id.to_string(), files, transcripts: told };
     let key = store.held_ledger_key()?.ok_or(BundleError::NoKey)?;
     let (digest, bytes) = write(&manifest, &key, &sources, options.progress, out)?;
-    Ok(Exported { digest, bytes, files: manifest.files.len(), masked })
+    Ok(Exported { digest, bytes, files: manifest.files.len(), masked, left_out })
 }
 
 /// The ledger and what is signed of it, as they are while nobody writes to them.
@@ -143,7 +145,7 @@ fn write(
     progress: Option<fn(u64, u64)>,
     out: &mut impl Write,
 ) -> Result<(Digest, u64), BundleError> {
-    let text = json::to_canonical(manifest);
+    let text: String = manifest.parts().collect();
     let all: u64 = sources.values().map(|source| source.size).sum::<u64>() + text.len() as u64;
     let mut out = Counted { out, hasher: Hasher::default(), bytes: 0 };
     let signature = BASE64.encode(key.sign(signed_words(text.as_bytes()).as_bytes())?) + "\n";

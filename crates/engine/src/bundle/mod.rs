@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use writ_core::Digest;
-use writ_core::json::FormatError;
+use writ_core::json::{self, FormatError};
 use writ_evidence::keys::KeyError;
 
 pub use export::{ExportOptions, Exported, export};
@@ -41,6 +41,8 @@ const MAX_MANIFEST: u64 = 16 << 20;
 const MAX_FILES: usize = 100_000;
 /// Numbers of a manifest are below this: every reader of JSON has them exactly.
 const MAX_NUMBER: u64 = 1 << 53;
+/// Largest file of checkpoints, which is held while the ledger is read: more than a hundred thousand of them.
+pub const MAX_NOTES: u64 = 32 << 20;
 /// Longest file that is not the ledger or a transcript: these are read whole.
 const MAX_SINGLE: u64 = 64 << 20;
 /// Most bytes of all of them.
@@ -60,6 +62,34 @@ pub struct Manifest {
     pub files: Vec<Entry>,
     /// The transcripts that rows name.
     pub transcripts: Vec<Transcript>,
+}
+
+impl Manifest {
+    /// Its canonical form in parts: a tree of all of it would take several times the room of its text.
+    fn parts(&self) -> impl Iterator<Item = String> {
+        let Self { format, version, session, files, transcripts } = self;
+        let (format, session) = (json::to_canonical(format), json::to_canonical(session));
+        std::iter::once("{\"files\":[".to_owned())
+            .chain(listed(files))
+            .chain(std::iter::once(format!("],\"format\":{format},\"session\":{session},\"transcripts\":[")))
+            .chain(listed(transcripts))
+            .chain(std::iter::once(format!("],\"version\":{version}}}")))
+    }
+
+    /// Whether a text is its canonical form.
+    fn is_written(&self, text: &[u8]) -> bool {
+        let mut rest = Some(text);
+        for part in self.parts() {
+            rest = rest.and_then(|rest| rest.strip_prefix(part.as_bytes()));
+        }
+        rest.is_some_and(<[u8]>::is_empty)
+    }
+}
+
+/// The elements of a list, each in canonical form.
+fn listed<T: Serialize>(all: &[T]) -> impl Iterator<Item = String> {
+    let comma = |at| if at == 0 { "" } else { "," };
+    all.iter().enumerate().map(move |(at, one)| format!("{}{}", comma(at), json::to_canonical(one)))
 }
 
 /// What is signed of a manifest that is written so.
@@ -159,6 +189,12 @@ pub enum BundleError {
         path: PathBuf,
         /// Why.
         source: FormatError,
+    },
+    /// Whoever made it changed what the session's machine signed.
+    #[error("{}: the key of the session's machine did not sign the manifest; nothing else was looked at", path.display())]
+    Unsigned {
+        /// Which bundle.
+        path: PathBuf,
     },
     /// The archive is another than its manifest makes.
     #[error("{}: broken at byte {at}: {why}", path.display())]

@@ -7,14 +7,15 @@ use std::fs::{self, File};
 use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf};
 
-use writ_core::json::{self, Limits, Value};
+use serde::Deserialize;
+use writ_core::json::{self, Limits, Loose};
 use writ_core::{Hasher, regular_file, visible};
 
 use super::archive::{BLOCK, END, header, padding, size};
-use super::places::{self, LEDGER};
+use super::places::{self, CHECKPOINTS, LEDGER};
 use super::{
-    BundleError, Entry, FORMAT, Hex, MANIFEST, MAX_BYTES, MAX_FILES, MAX_MANIFEST, MAX_NUMBER, MAX_SIGNATURE,
-    MAX_SINGLE, Manifest, SIGNATURE, TRANSCRIPTS, Transcript, VERSION, io_error,
+    BundleError, Entry, FORMAT, Hex, MANIFEST, MAX_BYTES, MAX_FILES, MAX_MANIFEST, MAX_NOTES, MAX_NUMBER,
+    MAX_SIGNATURE, MAX_SINGLE, Manifest, SIGNATURE, TRANSCRIPTS, Transcript, VERSION, io_error,
 };
 
 /// Read at once.
@@ -53,6 +54,15 @@ pub fn open(path: &Path, folder: &Path, progress: Option<fn(u64, u64)>) -> Resul
     Ok(Opened { folder: folder.to_owned(), manifest, text, signature })
 }
 
+/// What says that a manifest is one of this version; the rest of it is read once that is known.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(default)]
+    format: Loose<String>,
+    #[serde(default)]
+    version: Loose<u64>,
+}
+
 /// An archive on its way to its end.
 struct Archive<'a> {
     path: &'a Path,
@@ -80,14 +90,13 @@ impl Archive<'_> {
         self.read(&mut text)?;
         self.expect(padding(size), "the manifest is not padded with zeros")?;
         let limits = Limits { bytes: text.len(), ..Limits::FOREIGN };
-        let value = json::parse_with(&text, limits)
-            .map_err(|source| BundleError::Manifest { path: self.path.to_owned(), source: source.into() })?;
-        let format = value.get("format").and_then(Value::as_str).unwrap_or_default();
+        let head: Head = json::from_slice_with(&text, limits)
+            .map_err(|source| BundleError::Manifest { path: self.path.to_owned(), source })?;
+        let format = head.format.0.unwrap_or_default();
         if format != FORMAT {
-            return Err(not_one(&format!("its format is `{}`", visible::line(format))));
+            return Err(not_one(&format!("its format is `{}`", visible::line(&format))));
         }
-        let version = value.get("version").and_then(Value::as_u64);
-        if version != Some(VERSION.into()) {
+        if head.version.0 != Some(VERSION.into()) {
             return Err(not_one(&format!("it is of another version than {VERSION}, which this Writ reads")));
         }
         let manifest: Manifest =
@@ -123,9 +132,14 @@ impl Archive<'_> {
             lines.chain([transcript.size]).all(|number| number < MAX_NUMBER)
         };
         let reserved = |file: &&Entry| [MANIFEST, SIGNATURE].contains(&file.path.as_str()) || !is_plain(&file.path);
-        let streamed = |path: &str| path == LEDGER || places::is_transcript(path);
-        let large = |file: &&Entry| file.size > MAX_SINGLE && !streamed(&file.path);
-        let why = if json::to_canonical(manifest).as_bytes() != text {
+        let longest = |path: &str| match path {
+            LEDGER => u64::MAX,
+            CHECKPOINTS => MAX_NOTES,
+            _ if places::is_transcript(path) => u64::MAX,
+            _ => MAX_SINGLE,
+        };
+        let large = |file: &&Entry| file.size > longest(&file.path);
+        let why = if !manifest.is_written(text) {
             "its manifest is not in canonical form".to_owned()
         } else if files.len() > MAX_FILES || held > MAX_BYTES || !transcripts.iter().all(countable) {
             "it holds more than a bundle may".to_owned()
@@ -138,7 +152,7 @@ impl Archive<'_> {
         } else if let Some(file) = files.iter().find(reserved) {
             format!("`{}` is no path below it", visible::line(&file.path))
         } else if let Some(file) = files.iter().find(large) {
-            format!("`{}` is longer than {MAX_SINGLE} bytes", visible::line(&file.path))
+            format!("`{}` is longer than {} bytes", visible::line(&file.path), longest(&file.path))
         } else if let Some(transcript) = transcripts.iter().find(elsewhere) {
             format!("a transcript lies at `{}`", visible::line(transcript.path.as_deref().unwrap_or("no path")))
         } else {

@@ -12,8 +12,10 @@ use crate::turns;
 
 /// The rows.
 pub const LEDGER: &str = "ledger.jsonl";
+/// What was signed over them.
+pub const CHECKPOINTS: &str = "checkpoints";
 /// What a record has once.
-pub const SINGLE: [&str; 3] = [LEDGER, "checkpoints", "ledger.pub"];
+pub const SINGLE: [&str; 3] = [LEDGER, CHECKPOINTS, "ledger.pub"];
 /// Folders of files that lie under the digest of their bytes, and what follows it in the name.
 pub const BY_DIGEST: [(&str, &str); 9] = [
     ("attestations", ".json"),

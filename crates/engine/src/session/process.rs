@@ -88,6 +88,19 @@ pub fn client(asker: Asker) -> Option<ClientProcess> {
     (same && found.id != 1).then_some(ClientProcess { id: found.id, started: found.started })
 }
 
+/// This process, and in which namespaces its number and its start are counted; nothing where that cannot be seen.
+pub fn this() -> Option<(ClientProcess, String)> {
+    let proc = Proc::open().ok()?;
+    let Process { id, started, .. } = process(&proc, std::process::id())?;
+    let digits = |kind| {
+        let name: String = proc.namespace(id, kind).ok()?;
+        Some(name.chars().filter(char::is_ascii_digit).collect::<String>())
+    };
+    // Kernels before 5.6 count one time for all.
+    let namespaces = format!("{}.{}", digits("pid")?, digits("time").unwrap_or_default());
+    Some((ClientProcess { id, started }, namespaces))
+}
+
 /// Those of some processes that still run. Where that cannot be seen, all of them may.
 pub fn running(clients: &[ClientProcess]) -> Vec<ClientProcess> {
     let Ok(proc) = Proc::open() else { return clients.to_vec() };

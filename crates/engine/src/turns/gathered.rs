@@ -39,6 +39,8 @@ pub struct Gathered {
 struct Call {
     tool: Tool,
     asked: bool,
+    /// It came to its end, and did not fail.
+    completed: bool,
     files: Files,
     hosts: Vec<String>,
 }
@@ -104,8 +106,9 @@ impl Gathered {
             }
             (RowDecision::Completed | RowDecision::Failed, _) => {
                 let at = row.call_id.as_ref().and_then(|id| self.by_id.get(id));
-                if let Some(call) = at.and_then(|at| self.calls.get_mut(*at)).filter(|call| call.asked) {
-                    call.tool.allowed = true;
+                if let Some(call) = at.and_then(|at| self.calls.get_mut(*at)) {
+                    call.tool.allowed |= call.asked;
+                    call.completed = row.decision == RowDecision::Completed;
                 }
             }
             _ => {}
@@ -122,6 +125,12 @@ impl Gathered {
         self.prompted |= later.prompted;
         self.ended = later.ended.or(self.ended);
         self
+    }
+
+    /// The types of sub-agents that its allowed calls name, each with whether the call came to its end.
+    pub fn started(&self) -> impl Iterator<Item = (&str, bool)> {
+        let allowed = self.calls.iter().filter(|call| call.tool.allowed);
+        allowed.filter_map(|call| Some((call.tool.agent.as_deref()?, call.completed)))
     }
 
     /// Whether it tells of a call.

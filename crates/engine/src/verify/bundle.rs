@@ -8,8 +8,9 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use writ_clients::transcript::MAIN;
 use writ_core::regular_file;
 use writ_evidence::keys::PublicKey;
+use writ_evidence::tally::Tally;
 
-use super::report::{Outcome, Phase, Report, Standing, Status};
+use super::report::{Bundled, Outcome, Phase, Report, Standing, Status};
 use super::sources::{Hidden, Sources};
 use super::{Options, VerifyError, verify};
 use crate::Home;
@@ -27,13 +28,21 @@ pub enum BundleVerifyError {
     Verify(#[from] VerifyError),
 }
 
-/// Verifies a bundle, which is laid out in `room`, an empty folder.
+/// Verifies a bundle, which is laid out in `room`, an empty folder. Of one whose manifest is not signed by the key that it brings nothing is
+/// judged: whoever changed it chose how long that takes.
 pub fn bundle(path: &Path, room: &Path, home: &Home, options: &Options) -> Result<Report, BundleVerifyError> {
     let Opened { folder, manifest, text, signature } = bundle::open(path, room, options.progress)?;
+    if !is_signed(&folder, &text, &signature) {
+        return Err(BundleError::Unsigned { path: path.to_owned() }.into());
+    }
+    // It may be long, and is not looked at again.
+    drop(text);
     let options = Options { sources: sources(&folder, &manifest), ..options.clone() };
-    let mut report = verify(&folder, home, &options, None)?;
-    let phase = phase(&folder, &manifest, is_signed(&folder, &text, &signature), &report)
-        .map_err(|source| VerifyError::Io { path: path.to_owned(), source })?;
+    let report = verify(&folder, home, &options, None)?;
+    let bundled = if options.sources.withheld() { Bundled::WithoutTranscripts } else { Bundled::Whole };
+    let mut report = Report { bundled: Some(bundled), ..report };
+    let phase =
+        phase(&folder, &manifest, &report).map_err(|source| VerifyError::Io { path: path.to_owned(), source })?;
     if phase.outcome == Outcome::Failed {
         report.status = Status::Broken;
     }
@@ -68,20 +77,17 @@ fn is_signed(folder: &Path, manifest: &[u8], signature: &str) -> bool {
     key.zip(signature).is_some_and(|(key, signature)| key.verify(words.as_bytes(), &signature).is_ok())
 }
 
-fn phase(folder: &Path, manifest: &Manifest, signed: bool, report: &Report) -> std::io::Result<Phase> {
+fn phase(folder: &Path, manifest: &Manifest, report: &Report) -> std::io::Result<Phase> {
     let Manifest { files, transcripts, session, .. } = manifest;
-    let mut findings: Vec<String> = bundle::unnamed(folder, files)?
-        .into_iter()
-        .map(|path| format!("`{path}`: neither a row nor a file that rows lead to names it"))
-        .collect();
-    for path in bundle::misplaced(files, transcripts) {
-        findings.push(format!("`{path}` does not lie where a file of its kind does, or is there twice"));
+    let mut findings = Tally::new();
+    for path in bundle::unnamed(folder, files)? {
+        findings.apart(format!("`{path}`: neither a row nor a file that rows lead to names it"));
     }
-    if !signed {
-        findings.push("the key of the session's machine did not sign the manifest".to_owned());
+    for path in bundle::misplaced(files, transcripts) {
+        findings.apart(format!("`{path}` does not lie where a file of its kind does, or is there twice"));
     }
     if report.session.as_ref() != Some(session) {
-        findings.push(format!("the manifest says it is of session `{session}`, and the record is not"));
+        findings.apart(format!("the manifest says it is of session `{session}`, and the record is not"));
     }
     let (mut texts, mut lines) = (BTreeSet::new(), 0);
     for transcript in transcripts {
@@ -91,10 +97,10 @@ fn phase(folder: &Path, manifest: &Manifest, signed: bool, report: &Report) -> s
         let file = files.iter().find(|file| file.path == *path);
         let as_it_was = file.is_some_and(|file| file.size == transcript.size && file.sha256 == transcript.sha256);
         if file.is_none() || transcript.masked.is_empty() && !as_it_was {
-            findings.push(format!("`{path}` is not the transcript that the manifest says"));
+            findings.apart(format!("`{path}` is not the transcript that the manifest says"));
         }
     }
-    let outcome = if findings.is_empty() { Outcome::Passed } else { Outcome::Failed };
+    let outcome = if findings.total() == 0 { Outcome::Passed } else { Outcome::Failed };
     let told = match (texts.len(), transcripts.len(), lines) {
         (_, 0, _) => "no transcript".to_owned(),
         (0, all, _) => format!("the digests of {all} transcripts"),
@@ -105,5 +111,5 @@ fn phase(folder: &Path, manifest: &Manifest, signed: bool, report: &Report) -> s
         Outcome::Passed => format!("{} files, each as listed and named by the record; {told}", files.len()),
         Outcome::Failed | Outcome::Absent => "it is not what the record and its key speak for".to_owned(),
     };
-    Ok(Phase { name: "bundle", outcome, standing: Standing::Observed, summary, findings })
+    Ok(Phase { name: "bundle", outcome, standing: Standing::Observed, summary, findings: findings.texts() })
 }

@@ -46,6 +46,8 @@ pub struct Asked<'a> {
     pub program: Option<&'a Path>,
     /// How others are asked.
     pub options: &'a Options,
+    /// What time rules have that Writ runs.
+    pub time: &'a rego::Budget,
 }
 
 /// What one evaluator came to.
@@ -115,9 +117,9 @@ fn rego(rule: &Rego, asked: Asked<'_>, shown: &input::Input, statements: &Statem
     let program = asked.program.ok_or("it is not known where Writ's own program is")?;
     let Some(file) = rule.file() else {
         let place = rule_name(asked.layer, &format!("{}#{}", asked.path.display(), rule.pointer));
-        return Ok(rego::judge(program, &place, &rule.policy, shown));
+        return rego::judge(program, &place, &rule.policy, shown, asked.time);
     };
-    Ok(rego::judge(program, file, &statements.rule(asked.layer, file)?, shown))
+    rego::judge(program, file, &statements.rule(asked.layer, file)?, shown, asked.time)
 }
 
 fn of_all(all: &[Evaluation], standing: Standing, what: &str) -> Phase {

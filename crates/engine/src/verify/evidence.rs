@@ -20,10 +20,11 @@ use writ_store::{Store, StoreError, regular_file};
 use super::custody::Keys;
 use super::key::{self, KeyUsed, NOT_THERE};
 use super::report::{Outcome, Phase, Report, Standing, Status, Unobserved, WANTED};
-use super::{Options, VerifyError, optional, session_id};
+use super::{Options, VerifyError, optional, optional_within, session_id};
 use crate::Home;
+use crate::bundle::MAX_NOTES;
 use crate::session::PUBLIC_KEY;
-use crate::session::rows::{ENDED, begins_whole, event};
+use crate::session::rows::{ENDED, RESUMED, begins_whole, event};
 
 /// Largest ledger that is read: about three million rows.
 const MAX_LEDGER: u64 = 4 << 30;
@@ -79,14 +80,17 @@ struct Events {
     /// The last row that shows the session going on.
     last_act: Option<u64>,
     ended: bool,
+    /// It came to its end, and nothing happened in it since.
+    over: bool,
 }
 
 impl Events {
     fn row(&mut self, row: &Row) {
         match event(row) {
             "stop" => self.stops.push(row.sequence),
-            "prompt" | "tool-call" => self.last_act = Some(row.sequence),
-            "session-end" | ENDED => self.ended = true,
+            "prompt" | "tool-call" => (self.last_act, self.over) = (Some(row.sequence), false),
+            "session-end" | ENDED => (self.ended, self.over) = (true, true),
+            RESUMED => self.over = false,
             _ => {}
         }
     }
@@ -125,7 +129,7 @@ impl Evidence {
         let head = id.as_ref().map_or(Ok(None), |id| last_seen(home, id)).map_err(|error| error.to_string());
         let here = expected.is_some() || !matches!(head, Ok(None));
         let brought = optional(&folder.join(PUBLIC_KEY))?;
-        let notes = optional(&folder.join("checkpoints"))?;
+        let notes = optional_within(&folder.join("checkpoints"), MAX_NOTES)?;
         let bare = brought.is_none() && notes.is_none() && head == Ok(None) && options.key.is_none();
         let bare = bare && !folder.join("policies").exists();
         let (key, used) = key::pick(brought.as_deref(), home, options, here);
@@ -193,7 +197,7 @@ impl Evidence {
     }
 
     /// Checks piece after piece and sends their rows. Returns whether the last line has no end.
-    fn pieces(&self, checker: &mut Checker, send: &mpsc::SyncSender<(u64, Vec<Row>)>) -> std::io::Result<bool> {
+    fn pieces(&self, checker: &mut Checker<'_>, send: &mpsc::SyncSender<(u64, Vec<Row>)>) -> std::io::Result<bool> {
         let mut reader = (&self.file).take(self.len);
         let mut piece: Vec<u8> = Vec::with_capacity(PIECE + MAX_LINE);
         let mut done = 0;
@@ -253,6 +257,8 @@ impl Evidence {
             pinned: self.used.is_pinned(),
             open,
             chain_only: false,
+            over: checked.events.over,
+            bundled: None,
             unobserved: Unobserved::default(),
             phases,
             sublayouts: Vec::new(),

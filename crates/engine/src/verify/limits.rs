@@ -218,7 +218,7 @@ impl Used {
         }
         let all = limited.limits.iter().chain(limited.agents.iter().flat_map(|of_agents| &of_agents.limits));
         let told = all.clone().any(|limit| limit.measure.is_told_by_client());
-        // What a bundle does not have nobody can count again: then the rows' word stands.
+        // What a bundle does not have nobody can count again: then the rows' word stands, and may be short of what was used.
         let again = told && !sources.withheld();
         let recorded = last.usage.clone().unwrap_or_default();
         let counted = if again { self.counted(folder, transcripts, last.prices) } else { Ok(Counted::default()) };

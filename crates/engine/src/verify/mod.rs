@@ -45,6 +45,7 @@ use std::path::{Path, PathBuf};
 use writ_clients::transcript::Transcripts;
 use writ_core::json::Value;
 use writ_core::{SessionId, Timestamp};
+use writ_evaluators::rego;
 use writ_evidence::keys::PublicKey;
 use writ_evidence::row::Row;
 use writ_store::{Store, StoreError, regular_file};
@@ -259,6 +260,7 @@ impl Wanted<'_> {
         let mut phases: Vec<Phase> = turns.phase().into_iter().collect();
         phases.extend(turns.binding(self.transcripts, self.main, &self.options.sources));
         let Some(policies) = policies else { return (phases, Vec::new(), Vec::new()) };
+        let time = rego::Budget::default();
         let record = sublayouts::Record {
             policies,
             statements: self.statements,
@@ -268,6 +270,7 @@ impl Wanted<'_> {
             main: self.main,
             transcripts: self.transcripts,
             options: self.options,
+            time: &time,
         };
         let here = materials::Here {
             root: policies.named.root(),
@@ -294,7 +297,11 @@ pub fn session_id(genesis: &Row) -> Option<SessionId> {
 }
 
 fn optional(path: &Path) -> Result<Option<Vec<u8>>, VerifyError> {
-    match regular_file::read(path, MAX_FILE) {
+    optional_within(path, MAX_FILE)
+}
+
+fn optional_within(path: &Path, most: u64) -> Result<Option<Vec<u8>>, VerifyError> {
+    match regular_file::read(path, most) {
         Err(source) if source.kind() == ErrorKind::NotFound => Ok(None),
         Err(source) => Err(VerifyError::Io { path: path.to_owned(), source }),
         Ok(bytes) => Ok(Some(bytes)),

@@ -16,7 +16,7 @@ pub const TURNS: &str = "turns";
 
 /// The phase that holds them against transcripts.
 pub const BINDING: &str = "session binding";
-/// The phase that says that a bundle leaves out what turns are bound to; like `coverage` there, it is no exception.
+/// The phase that says that a bundle leaves out what turns are bound to; like `coverage` there, it is no exception, and the last line says it.
 pub const LEFT_OUT: &str = "bound transcripts";
 
 /// The phase that looks at what a policy binds attestations to.

@@ -21,6 +21,9 @@ use crate::session::state::State;
 /// Most policies that a session keeps, and most that its rows name.
 const MOST: usize = 1000;
 
+/// Most bytes of policies, and of lists of layers, that are held. What finds no room counts as not kept.
+const ROOM: usize = 16 << 20;
+
 /// The policy files kept with a session.
 pub struct Kept {
     /// By the digest of their bytes as they are now.
@@ -61,10 +64,12 @@ pub fn read(folder: &Path) -> Kept {
 }
 
 fn by_digest(folder: &Path, changed: &mut Vec<String>) -> HashMap<Digest, Vec<u8>> {
-    let mut out = HashMap::new();
+    let (mut out, mut room) = (HashMap::new(), ROOM);
     for entry in fs::read_dir(folder).into_iter().flatten().flatten().take(MOST) {
         let name = entry.file_name().to_string_lossy().into_owned();
         let Ok(bytes) = governing::read(&entry.path()) else { continue };
+        let Some(left) = room.checked_sub(bytes.len()) else { continue };
+        room = left;
         let digest = Digest::of(&bytes);
         if digest.hex() == name {
             out.insert(digest, bytes);

@@ -101,6 +101,10 @@ pub struct Report {
     pub open: Option<u64>,
     /// Whether a ledger alone was looked at, for its chain.
     pub chain_only: bool,
+    /// Whether the record says that its session came to its end, and of nothing after that.
+    pub over: bool,
+    /// What kind of bundle it was, if any.
+    pub bundled: Option<Bundled>,
     /// Calls in the transcript that no row saw.
     pub unobserved: Unobserved,
     /// The phases in order.
@@ -151,7 +155,18 @@ impl Report {
         }
         let exceptions: Vec<&str> = self.exceptions().collect();
         let told = exceptions.iter().take(TOLD).copied().collect::<Vec<_>>().join("; ");
+        let last = self.rows.saturating_sub(1);
+        let left_out = "the bundle leaves the transcripts out, and what they alone tell was not looked for";
+        let unended = "the session had not ended when the bundle was made";
         match (exceptions.len(), self.open) {
+            (0, None) if self.status == Status::Verified => match (self.bundled, self.over) {
+                (Some(Bundled::Whole), false) => format!("verified up to row {last}: {unended}"),
+                (Some(Bundled::WithoutTranscripts), true) => format!("verified by its rows: {left_out}"),
+                (Some(Bundled::WithoutTranscripts), false) => {
+                    format!("verified by its rows, up to row {last}: {unended}; {left_out}")
+                }
+                (Some(Bundled::Whole), true) | (None, _) => self.status.explained().to_owned(),
+            },
             (0, None) => self.status.explained().to_owned(),
             (0, Some(_)) if self.status == Status::Empty => self.status.explained().to_owned(),
             (0, Some(row)) => format!("verified up to row {}: the session is still open", row.saturating_sub(1)),
@@ -159,6 +174,15 @@ impl Report {
             (more, _) => format!("verified, except: {told}; and {} more", more - TOLD),
         }
     }
+}
+
+/// What a bundle that was verified speaks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bundled {
+    /// What the record and its transcripts tell; of a session that went on, there may be a newer one.
+    Whole,
+    /// What the rows tell: that nothing was looked for in transcripts is not the same as nothing being there.
+    WithoutTranscripts,
 }
 
 /// The report's document. Shape: `spec/verify.md`.

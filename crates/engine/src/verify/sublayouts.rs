@@ -10,6 +10,7 @@ use serde::Serialize;
 use writ_clients::transcript::{MAIN, Transcripts};
 use writ_core::Digest;
 use writ_core::json::Value;
+use writ_evaluators::rego;
 use writ_policy::{Limit, Measure};
 
 use super::evaluators::{self, Asked, Evaluation};
@@ -63,6 +64,8 @@ pub struct Record<'a> {
     pub transcripts: Option<&'a dyn Transcripts>,
     /// What the verifier brings along.
     pub options: &'a Options,
+    /// What time rules have, those of all sublayouts too.
+    pub time: &'a rego::Budget,
 }
 
 impl<'a> Record<'a> {
@@ -101,6 +104,7 @@ impl<'a> Record<'a> {
                 path: &self.policies.named.path,
                 program: self.program,
                 options: self.options,
+                time: self.time,
             };
             let by = self.policies.functionaries(at, one);
             let (more, judged) = evaluators::phases(asked, shown(&by), self.statements);

@@ -67,7 +67,8 @@ pub struct OfAgent {
     kind: Option<String>,
     /// The hash of the last attested work tree.
     tree: Option<String>,
-    /// When its last row was written.
+    /// Its first row, and when its last was written.
+    first: Option<u64>,
     ended: Option<Timestamp>,
     /// What the transcript tells behind the last turn that is attested.
     behind: Cell<Behind>,
@@ -131,6 +132,7 @@ impl<'a> Turns<'a> {
         let Some(policy) = state.and_then(|state| state.policy.as_ref()) else { return };
         let agent = gathered::agent(row).to_owned();
         let own = self.agents.entry(agent.clone()).or_default();
+        own.first = own.first.or(Some(row.sequence));
         own.ended = Some(row.timestamp);
         if own.kind.is_none() {
             let kind = row.detail.get("agent").and_then(|agent| agent.get("type"));
@@ -236,9 +238,13 @@ impl<'a> Turns<'a> {
         if turn.cumulative != before.with(&turn.metrics, turn.part.is_none(), told.allowed) {
             return Err("what was used so far is not what was used before and in it".to_owned());
         }
-        for tool in told.tools.iter().filter(|tool| tool.allowed) {
-            own.spawned.extend(tool.agent.clone().map(|agent| (turn.turn, agent)));
-        }
+        // A call that was let and did nothing has started nobody: it came to its end, or an agent of that type was heard of first in this turn.
+        let began = |kind: &str| {
+            let of_type = self.agents.values().filter(|other| other.kind.as_deref() == Some(kind));
+            of_type.filter_map(|other| other.first).any(|first| (turn.rows[0]..=turn.rows[1]).contains(&first))
+        };
+        let started = mine.started().filter(|(kind, completed)| *completed || began(kind));
+        own.spawned.extend(started.map(|(kind, _)| (turn.turn, kind.to_owned())));
         own.tree = tree.or(own.tree.take());
         self.late += u64::from(turn.late);
         own.bind(row.sequence, turn)

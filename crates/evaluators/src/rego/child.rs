@@ -19,7 +19,7 @@ use super::{Job, Said, run};
 /// The hidden command of `writ` that is the process.
 pub const COMMAND: &str = "rego";
 /// How long a module may take, by the clock and by the processor.
-const TIME: Duration = Duration::from_secs(10);
+pub(super) const TIME: Duration = Duration::from_secs(10);
 /// What it may take of memory, in bytes of addresses.
 const MEMORY: u64 = 1 << 30;
 /// Longest job.
@@ -29,20 +29,42 @@ const MAX_ANSWER: u64 = 1 << 20;
 /// The stack of the thread that runs it: the library's parser and rules recurse.
 const STACK: usize = 64 << 20;
 
-/// Has a module run by `writ` at `program`.
-pub fn ask(program: &Path, job: &Job) -> Said {
-    match asked(program, job) {
-        Ok(said) => said,
-        Err(why) => Said { error: Some(format!("{}: {why}", job.place)), ..Said::default() },
+/// Why a module was ended that had not taken what one may take: there was less than that left.
+#[derive(Debug, thiserror::Error)]
+#[error("it was ended after {:.1} s, which is what was left", .0.as_secs_f64())]
+pub struct CutShort(Duration);
+
+/// Has a module run by `writ` at `program`, for so long at most.
+pub fn ask(program: &Path, job: &Job, within: Duration) -> Result<Said, CutShort> {
+    match asked(program, job, within) {
+        Ok(said) => Ok(said),
+        Err(Failed::CutShort) => Err(CutShort(within)),
+        Err(Failed::Said(why)) => Ok(Said { error: Some(format!("{}: {why}", job.place)), ..Said::default() }),
     }
 }
 
-fn asked(program: &Path, job: &Job) -> Result<Said, String> {
+/// Why there is no answer.
+enum Failed {
+    /// It was given less than one may take, and took that.
+    CutShort,
+    /// What the module, or its process, came to.
+    Said(String),
+}
+
+impl From<String> for Failed {
+    fn from(why: String) -> Self {
+        Self::Said(why)
+    }
+}
+
+fn asked(program: &Path, job: &Job, within: Duration) -> Result<Said, Failed> {
     let mut command = Command::new(program);
     command.arg(COMMAND).env_clear().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(|error| format!("cannot start {}: {error}", program.display()))?;
     let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-    let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else { return Err("its process has no pipes".to_owned()) };
+    let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else {
+        return Err("its process has no pipes".to_owned().into());
+    };
     let job = json::to_canonical(job);
     // One that has ended reads nothing; how it ended tells why.
     thread::scope(|scope| {
@@ -53,14 +75,15 @@ fn asked(program: &Path, job: &Job) -> Result<Said, String> {
             drop(stdout.take(MAX_ANSWER).read_to_end(&mut text));
             drop(sender.send(text));
         });
-        let answer = answered.recv_timeout(TIME);
+        let answer = answered.recv_timeout(within);
         if matches!(answer, Err(RecvTimeoutError::Timeout)) {
             drop(child.kill());
         }
         let status = child.wait().map_err(|error| error.to_string())?;
         match answer {
-            Ok(text) => json::from_slice(&text).map_err(|_no_answer| ended(status)),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Err(too_long()),
+            Ok(text) => json::from_slice(&text).map_err(|_no_answer| ended(status).into()),
+            Err(RecvTimeoutError::Timeout) if within < TIME => Err(Failed::CutShort),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Err(too_long().into()),
         }
     })
 }

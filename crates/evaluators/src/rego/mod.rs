@@ -8,8 +8,10 @@ pub mod child;
 mod glob;
 mod read;
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use regorus::{Engine, Value};
 use serde::{Deserialize, Serialize};
@@ -27,6 +29,34 @@ const RANDOM: &str = "rand.intn";
 const MOST_READS: usize = 1000;
 /// Longest reason that is told, in characters.
 const LONGEST: usize = 500;
+/// What the rules of one session may take together.
+const TOGETHER: Duration = Duration::from_secs(30);
+
+/// The time that the rules of one session have together: a policy may name as many as it likes, each without an end.
+#[derive(Debug)]
+pub struct Budget(Cell<Duration>);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self::of(TOGETHER)
+    }
+}
+
+impl Budget {
+    /// So much time.
+    pub const fn of(time: Duration) -> Self {
+        Self(Cell::new(time))
+    }
+
+    /// What the next rule may take: what one may, or else what is left.
+    fn next(&self) -> Duration {
+        self.0.get().min(child::TIME)
+    }
+
+    fn spend(&self, taken: Duration) {
+        self.0.set(self.0.get().saturating_sub(taken));
+    }
+}
 
 /// What is run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -50,11 +80,20 @@ pub struct Said {
     pub reads: BTreeSet<Read>,
 }
 
-/// Has a module judge what a session attests; `writ` at `program` is the process that runs it. `place` is what errors name it.
-pub fn judge(program: &Path, place: &str, module: &str, input: &Input) -> Judgement {
+/// Has a module judge what a session attests; `writ` at `program` is the process that runs it. `place` is what errors name it. One that the
+/// others left too little time has judged nothing, and the error says so.
+pub fn judge(program: &Path, place: &str, module: &str, input: &Input, budget: &Budget) -> Result<Judgement, String> {
     let (rule, shown) = (Digest::of(module.as_bytes()), Digest::of(input.text.as_bytes()));
+    let all = format!("the rules of a session have {} s together", TOGETHER.as_secs());
+    let within = budget.next();
+    if within.is_zero() {
+        return Err(format!("could not be run: {all}, and those before it took them"));
+    }
     let job = Job { place: place.to_owned(), module: module.to_owned(), input: input.text.clone() };
-    let Said { denied, error, reads } = child::ask(program, &job);
+    let began = Instant::now();
+    let said = child::ask(program, &job, within);
+    budget.spend(began.elapsed());
+    let Said { denied, error, reads } = said.map_err(|cut| format!("could not be run to its end: {all}; {cut}"))?;
     let mut reasons: Vec<String> = error.into_iter().collect();
     for read in &reads {
         let Some(pattern) = read.pattern() else { continue };
@@ -82,7 +121,7 @@ pub fn judge(program: &Path, place: &str, module: &str, input: &Input) -> Judgem
             notes.push(note);
         }
     }
-    Judgement { status, reasons, notes, rule, shown }
+    Ok(Judgement { status, reasons, notes, rule, shown })
 }
 
 /// Runs a module here, in this process: whoever calls it bounds its time and memory.

@@ -61,6 +61,7 @@ pub fn options(eval: &mut Eval<'_>, options: &Options, place: &Place<'_>) {
             Role::KeyBinding => binding(eval, &what, value),
             Role::Assignment => eval.assigned(value, place.span),
             Role::Reads => eval.file(value.clone(), Access::Read, false),
+            Role::ReadsTree => eval.file(value.clone(), Access::Read, true),
             Role::Commands => {
                 eval.file(value.clone(), Access::Read, false);
                 lines(eval, place.base, &what, value);

@@ -14,7 +14,7 @@ use writ_package::{Descriptor, Layout, Reference};
 
 use super::{Place, layout_failure, moved, pulled, refused, registry};
 use crate::args::{BuildArgs, RegistryArgs};
-use crate::commands::private;
+use crate::commands::rooms;
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
@@ -93,7 +93,7 @@ pub fn run(args: &BuildArgs) -> Result<(), Failure> {
         known: &args.known_token,
         labels: &labels,
     };
-    let room = private().tempdir()?;
+    let room = rooms::folder()?;
     let layout = Layout::create(room.path()).map_err(layout_failure)?;
     let built = build(&layout, &input).map_err(|error| match error {
         BuildError::Lock { .. } | BuildError::Secret { .. } => refused(&error),

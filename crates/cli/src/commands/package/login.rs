@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use super::registry_failure;
 use crate::args::{LoginArgs, LogoutArgs};
-use crate::commands::private;
+use crate::commands::rooms;
 use crate::environment;
 use crate::exit::Failure;
 use crate::human_check;
@@ -34,7 +34,7 @@ pub fn log_in(args: &LoginArgs) -> Result<(), Failure> {
         return Err(Failure::Usage("the password is empty".to_owned()));
     }
     // What the registry does not take is not kept: tried with a file of its own first.
-    let room = private().tempdir()?;
+    let room = rooms::folder()?;
     let trial = Credentials::of(Some(room.path().join("config.json")));
     trial.keep(&args.registry, &args.username, &password).map_err(Failure::could_not)?;
     let options = Options { credentials: trial, plain_http: args.plain_http, ..Options::default() };

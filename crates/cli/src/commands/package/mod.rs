@@ -19,7 +19,7 @@ use writ_package::{Descriptor, Layout, LayoutError, Reference};
 use writ_service::registry::{Credentials, Moved, Options, Registry, RegistryError, Watch, mirror};
 
 use crate::args::RegistryArgs;
-use crate::commands::private;
+use crate::commands::rooms;
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
@@ -129,7 +129,7 @@ pub fn open(text: &str, args: &RegistryArgs) -> Result<Opened, Failure> {
             Ok(Opened { layout, descriptor, name, reference: None, moved: None, _room: None })
         }
         Place::Archive(file) => {
-            let room = private().tempdir()?;
+            let room = rooms::folder()?;
             let layout = archive::open(&file, room.path()).map_err(archive_failure)?;
             let descriptor = layout.resolve(None).map_err(layout_failure)?;
             let named = descriptor.annotation(writ_package::layout::REF_NAME).map(str::to_owned);

@@ -9,7 +9,7 @@ use writ_service::registry::{Moved, Watch};
 
 use super::{Opened, Place, archive_failure, layout_failure, open, pulled, registry, registry_failure};
 use crate::args::{CopyArgs, DiscoverArgs, FormatArgs, PullArgs, PushArgs, RegistryArgs, TagArgs};
-use crate::commands::private;
+use crate::commands::rooms;
 use crate::exit::Failure;
 use crate::output;
 
@@ -75,7 +75,7 @@ pub fn put(opened: &Opened, to: &Place, name: Option<&str>) -> Result<(), Failur
             transfer(&opened.layout, &opened.descriptor, &to, own.as_deref().or(name))
         }
         Place::Archive(file) => {
-            let room = private().tempdir()?;
+            let room = rooms::folder()?;
             let between = Layout::create(room.path()).map_err(layout_failure)?;
             transfer(&opened.layout, &opened.descriptor, &between, name)?;
             archive::write(&between, file).map_err(archive_failure)

@@ -15,7 +15,7 @@ use writ_engine::verify::{self, Options, Report};
 use writ_engine::view::View;
 
 use crate::args::{Format, ReportArgs};
-use crate::commands::session_lookup::{failure, session, store};
+use crate::commands::session_lookup::{failure, outside_state, session, store};
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
@@ -37,6 +37,7 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
         output::bytes(page.as_bytes());
         return Ok(());
     }
+    outside_state(&file, &home)?;
     let mut options = OpenOptions::new();
     options.write(true).create(args.force).truncate(args.force).create_new(!args.force);
     let written = options.open(&file).and_then(|mut file| file.write_all(page.as_bytes()));

@@ -36,7 +36,7 @@ pub fn subcommand(eval: &mut Eval<'_>, name: &str, arguments: &[Word], place: &P
 
 fn follow(eval: &mut Eval<'_>, name: &str, runs: &'static Runs, arguments: &[Word], place: &Place<'_>) -> bool {
     for kind in runs.operands.iter().copied() {
-        let options = Options::read(arguments, &runs.options, is_mixed(kind));
+        let options = Options::read(arguments, &runs.options, is_mixed(kind) || is_parted(kind, arguments));
         if kind == Run::Subcommand {
             let at = options.operands.first().copied();
             let sub = at.and_then(|at| arguments.get(at)).and_then(Word::literal);
@@ -75,6 +75,11 @@ fn follow(eval: &mut Eval<'_>, name: &str, runs: &'static Runs, arguments: &[Wor
         return done;
     }
     false
+}
+
+/// Whether a `--` parts the program's own words from the command: up to it options may stand behind operands.
+fn is_parted(kind: Run, arguments: &[Word]) -> bool {
+    kind == Run::CommandBehindDashes && arguments.iter().any(|word| word.literal().as_deref() == Some("--"))
 }
 
 /// Whether options may stand behind operands.
