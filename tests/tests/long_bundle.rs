@@ -28,6 +28,9 @@ const MOST_KILOBYTES: u64 = 64 << 10;
 /// Bytes of a line of the transcript.
 const LINE: usize = 16 << 10;
 
+/// Files of a bundle, with their paths.
+type Files = Vec<(String, Vec<u8>)>;
+
 #[test]
 fn a_large_bundle_needs_no_more_memory_than_a_small_one() {
     let megabytes: usize = std::env::var("WRIT_BUNDLE_MEGABYTES").map_or(100, |text| text.parse().unwrap());
@@ -67,7 +70,7 @@ fn a_hostile_bundle_takes_no_more_room() {
     let feeds = || vec![b'\n'; 10_000_000];
     let many = (0..60_000).map(|number| (format!("claims/{number:064x}.json"), number.to_string().into_bytes()));
     let rows: Vec<u8> = whole["ledger.jsonl"].split_inclusive(|byte| *byte == b'\n').next().unwrap().to_vec();
-    let hostile: [(&str, Vec<(String, Vec<u8>)>); 4] = [
+    let hostile: [(&str, Files); 4] = [
         ("feeds", vec![("ledger.jsonl".to_owned(), feeds())]),
         ("row-then-feeds", vec![("ledger.jsonl".to_owned(), [rows, feeds()].concat())]),
         ("notes", vec![("checkpoints".to_owned(), feeds())]),

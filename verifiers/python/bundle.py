@@ -4,7 +4,7 @@
 Python's own library and `cryptography`, written from the pages in `spec/` alone: bundle.md (the archive and its names), ledger.md (rows and
 their chain), checkpoint.md (signed trees), notary.md (keys that were introduced), signing.md (envelopes). What it does not do: judge each
 call again (`writ verify` does), and look at transcripts that were left out. Nothing is laid out on the disk, and the ledger is read row by row."""
-import argparse, base64, datetime, hashlib, json, math, os, re, stat, sys
+import argparse, base64, datetime, decimal, hashlib, json, math, os, re, stat, sys
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
@@ -26,7 +26,6 @@ class Malformed(Exception): """It is no bundle, or no key, and why."""
 
 def must(condition, why):
     if not condition: raise Broken(why)
-
 def sha(data): return hashlib.sha256(data).digest()
 def is_text(value): return isinstance(value, str)
 def is_count(value): return type(value) is int and 0 <= value < 1 << 53
@@ -41,29 +40,32 @@ def typed(value, members, optional=()):
     must(isinstance(value, dict) and set(value) | set(optional) == set(members), "the manifest has other members")
     must(all(members[name](value[name]) for name in value), "a member of the manifest is of another type")
 
-def strict(data, why, spelled=False):
-    """JSON without a member twice; `spelled` in the one way that RFC 8785 has (a number that is not whole: without exponent)."""
+def strict(data, why, exact=False):
+    """JSON without a member twice; `exact`: without a whole number that not every reader has."""
     def pairs(members):
-        names = [name.encode("utf-16-be") for name, _ in members]
-        must(len(set(names)) == len(names), f"{why}: a member twice")
-        must(not spelled or names == sorted(names), f"{why}: its members are not sorted")
+        must(len(dict(members)) == len(members), f"{why}: a member twice")
         return dict(members)
     def number(word):
         value = int(word) if re.fullmatch("-?[0-9]{1,17}", word) else float(word)
-        must(math.isfinite(value) and not (spelled and (abs(value) >= 1 << 53 or type(value) is float and value.is_integer())), f"{why}: the number {word}")
+        must(math.isfinite(value) and not (exact and value == int(value) and abs(value) >= 1 << 53), f"{why}: the number {word}")
         return value
     try:
         value = json.loads(data.decode("utf-8"), object_pairs_hook=pairs, parse_float=number, parse_int=number, parse_constant=number)
-        plain = compact(value)
+        json.dumps(value, ensure_ascii=False).encode()
     except (UnicodeError, ValueError, RecursionError) as error: raise Broken(f"{why}: {error}") from None
-    must(not spelled or plain == data, f"{why} is not in canonical form")
     return value
 
-def compact(value, **more): return json.dumps(value, ensure_ascii=False, separators=(",", ":"), **more).encode()
-
-def depth(value):
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    return 0 if inner is None else 1 + max(map(depth, inner), default=0)
+def canonical(value, inside=0): # RFC 8785
+    must(inside < MAX_DEPTH or not isinstance(value, (dict, list)), "it is nested too deep")
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{canonical(key)}:{canonical(value[key], inside + 1)}" for key in sorted(value, key=lambda key: key.encode("utf-16-be"))) + "}"
+    if isinstance(value, list): return "[" + ",".join(canonical(item, inside + 1) for item in value) + "]"
+    if type(value) is not float: return json.dumps(value, ensure_ascii=False)
+    if value.is_integer() and abs(value) < 1e21: return str(int(value))
+    sign, digits, exponent = decimal.Decimal(repr(value)).as_tuple()
+    digits, point = "".join(map(str, digits)), len(digits) + exponent
+    if not -6 < point <= 21: return "-" * sign + digits[0] + ("." + digits[1:]).removesuffix(".") + f"e{point - 1:+d}"
+    return "-" * sign + (digits[:point] + "." + digits[point:] if point > 0 else "0." + "0" * -point + digits)
 
 def b64(text, why):
     try: data = base64.b64decode(text, validate=True)
@@ -137,11 +139,11 @@ class Bundle:
         for entry in manifest["transcripts"]:
             typed(entry, TRANSCRIPT, ("path", "masked"))
             must(entry.get("path", "transcripts/").startswith("transcripts/") and ("path" in entry or "masked" not in entry), "a transcript lies elsewhere")
-        strict(text, "the manifest", spelled=True)
+        must(canonical(manifest).encode() == text, "the manifest is not in canonical form")
         paths, held = [entry["path"] for entry in manifest["files"]], sum(entry["size"] for entry in manifest["files"])
         must(len(paths) <= 100_000 and held <= 16 << 30, "it holds more than a bundle may")
-        long = [entry["path"] for entry in manifest["files"] if entry["size"] > (MAX_NOTES if entry["path"] == "checkpoints" else MAX_SMALL)]
-        must(all(path == "ledger.jsonl" or path.startswith("transcripts/") for path in long), "a file is too long")
+        most = lambda path: 16 << 30 if path == "ledger.jsonl" or path.startswith("transcripts/") else MAX_NOTES if path == "checkpoints" else MAX_SMALL
+        must(all(entry["size"] <= most(entry["path"]) for entry in manifest["files"]), "a file is too long")
         must(paths == sorted(set(paths), key=str.encode), "the files are not sorted by their paths")
         plain = all(part not in ("", ".", "..") and "\0" not in part for path in paths for part in path.split("/"))
         must(plain and not {"bundle.json", "bundle.sig"} & set(paths), "a path leads elsewhere")
@@ -185,8 +187,7 @@ class Bundle:
                 piece = run + piece
                 # What may go on in the next piece waits for it.
                 run = re.search(rb"[0-9a-f]*\Z", piece).group()
-                found.update(WHOLE.findall(piece, 0, len(piece) - len(run)))
-                run = run[:65]
+                found, run = found.union(WHOLE.findall(piece, 0, len(piece) - len(run))), run[:65]
             found.update(WHOLE.findall(run))
             named = {path for path in left if self.digests[path].encode() in found}
             left -= named
@@ -205,15 +206,15 @@ class Ledger:
         if self.count in sizes:
             self.roots[self.count], self.signers[self.count] = self.root(), self.key
         must(len(line) <= MAX_LINE, "it is too long")
-        row = strict(line, "it")
-        must(list(row) == list(ROW) and compact(row) == line, "its members are others, or spelled in another way")
-        for name, value in row.items(): strict(compact(value), name, spelled=True)
+        row = strict(line, "it", exact=True)
+        must(list(row) == list(ROW), "its members are others")
+        raw = {name: canonical(value) for name, value in row.items()}
+        must(("{" + ",".join(f'"{name}":{text}' for name, text in raw.items()) + "}").encode() == line, "it is spelled in another way")
         datetime.datetime.fromisoformat(row["timestamp"])
         texts = [row[name] is None or is_text(row[name]) for name in ("callId", "toolName", "denialReason")]
         must(all(texts) and (row["resultHash"] is None or is_hex(row["resultHash"])) and MOMENT.fullmatch(row["timestamp"]), "a member is of another form")
-        must(line.count(b"[") + line.count(b"{") <= MAX_DEPTH or depth(row["detail"]) <= MAX_DEPTH, "it is nested too deep")
-        detail = None if row["detail"] is None else sha(compact(row["detail"])).hex()
-        seal = sha(compact([row[name] for name in SEALED] + [detail])).hex()
+        detail = None if row["detail"] is None else sha(raw["detail"].encode()).hex()
+        seal = sha(canonical([row[name] for name in SEALED] + [detail]).encode()).hex()
         must(row["entryHash"] == seal, "its seal is another: the row was edited")
         must(row["prevHash"] == self.seal, "it is not sealed to the row before")
         must(row["sequence"] == self.count and row["decision"] in DECISIONS, "it is out of order")
@@ -225,8 +226,7 @@ class Ledger:
         self.follow(detail, row)
         self.push(sha(b"\0" + line))
     def custody(self, detail, row):
-        told = detail.get("custody")
-        if not isinstance(told, dict): return
+        if not isinstance(told := detail.get("custody"), dict): return
         new = Key(serialization.load_der_public_key(b64(told["key"], "a key"))) if "key" in told else self.ledger_key
         words = ["writ/custody/v1", self.origin, str(self.count), "sha256:" + row["prevHash"], told["kept"], new.id, told.get("before", "-")]
         introduced = "signature" in told and self.ledger_key.verifies(b64(told["signature"], "a signature"), ("\n".join(words) + "\n").encode())
@@ -366,7 +366,7 @@ def bound(binding, why):
     if binding is None: return
     must(binding["algorithm"] in ("sha256", "sha512"), f"{why}: another hash")
     hashed = lambda data: hashlib.new(binding["algorithm"], data).digest()
-    node, last, steps = hashed(b"\0" + compact(binding["leaf"], sort_keys=True)), binding["treeSize"] - 1, binding["merkleProof"]
+    node, last, steps = hashed(b"\0" + canonical(binding["leaf"]).encode()), binding["treeSize"] - 1, binding["merkleProof"]
     must(binding["turnIndex"] == last and binding["leaf"]["previousTurnHash"] == binding["previousTurnHash"], f"{why}: another place")
     # The last leaf has one sibling for each one in the binary form of its index, on its left.
     must(len(steps) == bin(last).count("1"), f"{why}: a proof of another length")
