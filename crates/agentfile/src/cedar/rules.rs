@@ -52,15 +52,24 @@ impl Rules {
     /// The policies of an Agentfile and what is wrong with them.
     pub fn of(agent: &Agent) -> (Self, Vec<Diagnostic>) {
         let mut out = Self::default();
-        let mut found = Vec::new();
+        let (mut found, mut written) = (Vec::new(), Vec::new());
         for entry in &agent.entries {
             if let crate::directive::Directive::Policy(block) = &entry.directive {
-                for statement in split(agent, block, &mut found) {
-                    out.add(agent, statement.text, statement.place, None, &mut found);
-                }
+                let statements = split(agent, block, &mut found).into_iter();
+                written.extend(statements.map(|one| Written { text: one.text, place: one.place, directive: None }));
             } else if let Some(text) = lower::lower(agent, entry) {
-                out.add(agent, text, entry.keyword.place, Some(entry.quoted()), &mut found);
+                written.push(Written { text, place: entry.keyword.place, directive: Some(entry.quoted()) });
             }
+        }
+        if let Some(beyond) = written.get(MAX_POLICIES) {
+            let message = format!("more than {MAX_POLICIES} policies");
+            found.push(Diagnostic::error("too-large", beyond.place, message, "fewer, broader policies"));
+            written.truncate(MAX_POLICIES);
+        }
+        let mut parsed = together(&written).map(Vec::into_iter);
+        for one in written {
+            let known = parsed.as_mut().and_then(Iterator::next);
+            out.add(agent, one, known, &mut found);
         }
         out.validate(agent, &mut found);
         out.names(agent, &mut found);
@@ -72,30 +81,17 @@ impl Rules {
         (out, found)
     }
 
-    fn add(
-        &mut self,
-        agent: &Agent,
-        text: String,
-        place: Place,
-        directive: Option<String>,
-        found: &mut Vec<Diagnostic>,
-    ) {
-        if self.rules.len() >= MAX_POLICIES {
-            if self.rules.len() == MAX_POLICIES && !found.iter().any(|known| known.code == "too-large") {
-                found.push(Diagnostic::error(
-                    "too-large",
-                    place,
-                    format!("more than {MAX_POLICIES} policies"),
-                    "fewer, broader policies",
-                ));
-            }
-            return;
-        }
+    fn add(&mut self, agent: &Agent, written: Written, known: Option<Policy>, found: &mut Vec<Diagnostic>) {
+        let Written { text, place, directive } = written;
         let mut id = PolicyId::new(format!("Agentfile:{}", place.line));
         if self.rules.contains_key(&id) {
             id = PolicyId::new(format!("Agentfile:{}:{}", place.line, place.column));
         }
-        match Policy::parse(Some(id.clone()), &text) {
+        let parsed = match known {
+            Some(policy) => Ok(policy.new_id(id.clone())),
+            None => Policy::parse(Some(id.clone()), &text),
+        };
+        match parsed {
             Ok(policy) => {
                 let label = policy.annotation("id").map(str::to_owned);
                 let rule = Rule { place, permits: policy.effect() == Effect::Permit, text, directive, label };
@@ -313,6 +309,26 @@ impl Rules {
     }
 }
 
+/// A policy as it is written.
+struct Written {
+    text: String,
+    place: Place,
+    directive: Option<String>,
+}
+
+/// The policies where nothing is wrong with them, parsed at once: for each text by itself the parser would be set up anew. `None` where
+/// one of them has to be told what is wrong, or the texts are not one policy each.
+fn together(written: &[Written]) -> Option<Vec<Policy>> {
+    let texts: Vec<&str> = written.iter().map(|one| one.text.as_str()).collect();
+    let set: PolicySet = texts.join("\n").parse().ok()?;
+    let one = |(number, text): (usize, &&str)| {
+        let policy = set.policy(&PolicyId::new(format!("policy{number}")))?;
+        (policy.to_cedar()? == text.trim()).then(|| policy.clone())
+    };
+    let policies: Option<Vec<Policy>> = texts.iter().enumerate().map(one).collect();
+    policies.filter(|policies| policies.len() == set.num_of_policies() && set.num_of_templates() == 0)
+}
+
 fn is_exact(policy: &Policy, word: &str) -> bool {
     matches!(policy.resource_constraint(), ResourceConstraint::Eq(uid) if id_of(&uid, "Tool").as_deref() == Some(word))
 }
@@ -387,4 +403,30 @@ fn never_help() -> String {
     let pairs: Vec<String> =
         ACTIONS.iter().map(|action| format!("`{}` on `{}`", action.name, action.resource)).collect();
     format!("the actions go with these resources: {}", pairs.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_are_parsed_at_once_where_each_text_is_one() {
+        let ids = |texts: &[&str]| {
+            let written = |text: &&str| Written { text: (*text).to_owned(), place: Place::START, directive: None };
+            let policies = together(&texts.iter().map(written).collect::<Vec<_>>())?;
+            Some(policies.iter().map(|policy| policy.effect() == Effect::Permit).collect::<Vec<_>>())
+        };
+        let (permit, forbid) = ("permit(principal, action, resource);", "forbid(principal, action, resource);");
+        assert_eq!(ids(&[]), Some(Vec::new()));
+        let many: Vec<&str> = [permit, forbid, forbid].into_iter().cycle().take(30).collect();
+        assert_eq!(ids(&many), Some(many.iter().map(|text| *text == permit).collect()));
+        let noted = format!("@id(\"a\")\n{permit}");
+        assert_eq!(ids(&[&noted, forbid]), Some(vec![true, false]));
+        // As many policies as texts, and yet not one each.
+        let both = format!("{permit} {forbid}");
+        for texts in [&[both.as_str(), "// nothing"][..], &["// nothing", &both], &[permit, "forbid(principal"]] {
+            assert_eq!(ids(texts), None, "{texts:?}");
+        }
+        assert_eq!(ids(&["permit(principal == ?principal, action, resource);"]), None);
+    }
 }
