@@ -116,6 +116,10 @@ fn what_writs_own_commands_write_is_written() {
         "writ demo --keep .claude".to_owned(),
         "writ man .claude".to_owned(),
         "writ consequences pages .claude".to_owned(),
+        "writ copy example.org/a:1 .claude".to_owned(),
+        "writ copy --concurrency 2 layout .aflock".to_owned(),
+        "writ tag .claude v1".to_owned(),
+        "writ sign .claude --key k".to_owned(),
     ] {
         let answer = asked(&line);
         // What a folder of that name would be given is not known by names: a human is asked.
@@ -130,6 +134,9 @@ fn what_writs_own_commands_write_is_written() {
         "writ attestation export --to proof",
         "writ agentfile lint Agentfile",
         "writ build -o out",
+        "writ copy layout other.tar",
+        "writ push layout example.org/a:1",
+        "writ tag layout v1",
         "writ evaluate shell 'rm -r x'",
     ] {
         let answer = asked(line);
@@ -187,6 +194,52 @@ fn what_the_agent_wrote_is_judged_when_it_runs() {
     assert!(denied(&call(&place, "Bash", r#"{"command":"cp src/run.sh src/b && sh src/b"}"#)), "by another name");
     wrote("cat src/module.rs\n");
     assert!(!denied(&call(&place, "Bash", run)), "what it names now is allowed");
+}
+
+#[test]
+fn what_an_agentfile_starts_is_judged_when_writ_starts_it() {
+    let place = Workplace::new("started");
+    place.start();
+    let wrote = |file: &str, text: &str| {
+        let file = place.folder.join("repository/src/x").join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, text).unwrap();
+        let input = format!(r#"{{"file_path":"{}","content":"x"}}"#, file.display());
+        let members = format!(r#","tool_name":"Write","tool_input":{input},"tool_response":{{}},"tool_use_id":"w""#);
+        place.answer(&place.payload("PostToolUse", &members));
+    };
+    let lines = [
+        "writ tool list -f src/x/Agentfile",
+        "writ tool describe s.t --file=src/x/Agentfile",
+        "cd src/x && writ tool call s.t",
+        "writ agentfile project src/out -f src/x/Agentfile",
+        "writ lock src/x/Agentfile",
+    ];
+    let all = |wanted: bool, why: &str| {
+        for line in lines {
+            let input = format!(r#"{{"command":"{line}"}}"#);
+            let answer = call(&place, "Bash", &input);
+            let held = denied(&answer) || answer.contains(r#""permissionDecision":"ask""#);
+            assert_eq!(held, wanted, "{line}: {why}: {answer}");
+        }
+    };
+    wrote("Agentfile", "FROM scratch\n");
+    all(false, "nothing is started");
+    let server = |file: &str| format!(r#"{{"mcpServers":{{"s":{{"command":"cat","args":["{file}"]}}}}}}"#);
+    wrote(".mcp.json", &server("module.rs"));
+    all(false, "what it names is allowed");
+    wrote(".mcp.json", &server("../../.env"));
+    all(true, "a server");
+    fs::remove_file(place.folder.join("repository/src/x/.mcp.json")).unwrap();
+    all(false, "no server");
+    wrote("tools/run", "#!/bin/sh\ncat ../../.env\n");
+    all(true, "a program");
+    fs::remove_file(place.folder.join("repository/src/x/tools/run")).unwrap();
+    wrote(
+        "tools/run.json",
+        r#"{"tool_call_template":{"call_template_type":"cli","commands":[{"command":"cat ../../.env"}]}}"#,
+    );
+    all(true, "a template");
 }
 
 #[test]

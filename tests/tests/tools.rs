@@ -549,6 +549,37 @@ fn a_servers_tool_is_judged_as_behind_the_proxy() {
 }
 
 #[test]
+fn a_server_whose_start_is_denied_is_not_started() {
+    let agent = Agent::new("tool-start", "MCP sums\nTOOL mcp:sums.add\nALLOW invoke mcp:sums.add\n");
+    agent.write("server.py", SERVER);
+    let command = json!({ "command": "python3", "args": ["server.py"] });
+    agent.write(".mcp.json", &json!({ "mcpServers": { "sums": command } }).to_string());
+    let governed = |tools: Value| {
+        agent.write(".aflock", &json!({ "version": "1.0", "name": "folder", "tools": tools }).to_string());
+    };
+    let commands: [&[&str]; 4] = [
+        &["tool", "list"],
+        &["tool", "describe", "sums.add"],
+        &["tool", "call", "sums.add", r#"{"a": 1, "b": 2}"#],
+        &["agentfile", "project", "tree"],
+    ];
+    governed(json!({ "deny": ["Bash:python3 *"] }));
+    for command in commands {
+        let (_, out, err) = agent.writ(command);
+        assert!(format!("{out}{err}").contains("/tools/deny/0"), "{command:?}: {out} {err}");
+    }
+    let (code, out, err) = agent.writ(&["lock", "Agentfile"]);
+    assert!(code == Some(1) && err.contains("/tools/deny/0"), "{code:?} {out} {err}");
+    assert!(!agent.folder().join("started").exists() && !agent.folder().join("agentrc.lock").exists());
+    // A list of tools names no servers.
+    governed(json!({ "allow": ["mcp__sums__add"] }));
+    for command in commands {
+        let (code, out, err) = agent.writ(command);
+        assert_eq!(code, Some(0), "{command:?}: {out} {err}");
+    }
+}
+
+#[test]
 fn what_governs_the_folder_holds_too() {
     let agent = Agent::new("tool-both", "TOOL utcp:find\nALLOW invoke find\n");
     agent.describe("find", &find());

@@ -7,11 +7,16 @@ use std::path::{Path, PathBuf};
 use writ_agentfile::lock::{self, Found, Lock, Shown, Sources};
 use writ_agentfile::reference::OciRef;
 use writ_clients::CLIENTS;
-use writ_core::{Digest, regular_file};
+use writ_core::json::Value;
+use writ_core::{Digest, Reason, ToolCall, Verdict, regular_file};
+use writ_engine::governing::layers::Caller;
+use writ_engine::governing::{self, Trust};
 use writ_engine::verify::package::chain;
 use writ_service::{Policies, mcp::ask};
 
 use super::agentfile;
+use super::agentfile::project::quoted;
+use super::decide::decide;
 use super::package::build::Pulled;
 use crate::args::{LockArgs, RegistryArgs};
 use crate::environment;
@@ -167,8 +172,31 @@ impl Here {
     pub fn connected(&self, name: &str, address: Option<&str>) -> Result<Option<ask::Server>, String> {
         match (address, self.defined(name)) {
             (Some(address), _) => ask::Server::at(address).map(Some),
-            (None, Some((command, args))) => ask::Server::start(&command, &args, &self.folder).map(Some),
+            (None, Some((command, args))) => {
+                self.may_start(&command, &args)?;
+                ask::Server::start(&command, &args, &self.folder).map(Some)
+            }
             (None, None) => Ok(None),
+        }
+    }
+
+    /// Refuses a start that the policy over the folder denies as the shell line that it is. What it would ask a human about starts, for whoever
+    /// runs the command wants it; and a list of tools that may be called names no servers.
+    fn may_start(&self, command: &str, args: &[String]) -> Result<(), String> {
+        let Some(path) = governing::find(&self.folder) else { return Ok(()) };
+        let governing = governing::open(&path, None, &Trust::open(environment::home().state.as_deref()));
+        let governing = governing.map_err(|error| error.to_string())?;
+        let words: Vec<String> = std::iter::once(command).chain(args.iter().map(String::as_str)).map(quoted).collect();
+        let line = words.join(" ");
+        let input = [("command".to_owned(), Value::from(line.as_str()))].into_iter().collect();
+        let call = ToolCall::new("Bash", Value::Object(input), self.folder.to_string_lossy());
+        let decision = decide(&governing, &call, Caller::Main);
+        let denies = |reason: &&Reason| reason.verdict == Verdict::Deny && reason.rule != "/tools/allow";
+        match decision.reasons.iter().find(denies) {
+            Some(Reason { rule, message, .. }) => {
+                Err(format!("{rule} of {} denies `{line}`: {message}", path.display()))
+            }
+            None => Ok(()),
         }
     }
 

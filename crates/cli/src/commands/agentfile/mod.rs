@@ -3,7 +3,7 @@
 pub mod base;
 mod decide;
 mod lint;
-mod project;
+pub mod project;
 mod prove;
 mod show;
 

@@ -92,7 +92,8 @@ fn plain(name: &str, what: &str) -> Result<(), Failure> {
     Err(Failure::could_not(format!("`{what}` cannot be a file of the tree: `{name}` would be elsewhere, or hidden")))
 }
 
-fn quoted(text: &str) -> String {
+/// A text as one word of a shell line.
+pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 

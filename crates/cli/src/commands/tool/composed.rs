@@ -15,6 +15,8 @@ use writ_core::json::{self, Object, Value};
 use writ_core::{Timestamp, ToolCall, ToolKind, Verdict};
 use writ_policy::{Lexical, Setting, decide};
 
+use crate::commands::agentfile::project::quoted;
+
 /// Whose call it is, and where.
 pub struct Named<'a> {
     /// The agent.
@@ -43,7 +45,7 @@ pub fn compose(named: &Named<'_>, tool: &Description, arguments: &Object) -> Res
         How::Cli(cli) => Ok(Composed::Line { call: shell(named, &cli.line(arguments)?, None), input: Vec::new() }),
         How::Program => {
             let program = named.program.unwrap_or(Path::new("")).to_string_lossy();
-            let line = format!("'{}'", program.replace('\'', r"'\''"));
+            let line = quoted(&program);
             let input = json::compact(&Value::Object(arguments.clone())) + "\n";
             Ok(Composed::Line { call: shell(named, &line, Some(arguments.clone())), input: input.into_bytes() })
         }

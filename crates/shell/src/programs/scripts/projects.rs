@@ -42,7 +42,10 @@ pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span) {
     let words = arguments.iter().filter_map(Word::literal);
     let named: Vec<String> =
         words.filter_map(|text| text.rsplit('=').next().map(str::to_owned)).filter(|text| !text.is_empty()).collect();
-    folders.extend(named.iter().flat_map(|folder| absolute(eval, folder)));
+    // What is named may be one file of the project.
+    let parents = named.iter().filter_map(|file| file.rsplit_once('/')).filter(|_| kinds == "agentfile");
+    let parents: Vec<String> = parents.map(|(parent, _)| format!("{parent}/")).collect();
+    folders.extend(named.iter().chain(&parents).flat_map(|folder| absolute(eval, folder)));
     let near = |path: &str| {
         let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
         let lies = |inner: &str, outer: &str| {
@@ -93,11 +96,12 @@ fn kinds(base: &str, arguments: &[Word]) -> Option<&'static str> {
 }
 
 fn is_of(path: &str, kinds: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or_default();
-    let fits = |entry: &str| match entry.strip_suffix('*') {
-        Some(start) => name.starts_with(start),
-        None if entry.starts_with('.') => name.ends_with(entry),
-        None => name == entry,
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let fits = |entry: &str| match (entry.strip_suffix('*'), entry.strip_suffix('/')) {
+        (Some(start), _) => name.starts_with(start),
+        (_, Some(parent)) => folder.rsplit('/').next() == Some(parent),
+        _ if entry.starts_with('.') => name.ends_with(entry),
+        _ => name == entry,
     };
     kinds.split_whitespace().any(|kind| file_kind(kind).split_whitespace().any(fits))
 }
@@ -126,6 +130,7 @@ fn file(eval: &mut Eval<'_>, path: &str, text: &str, span: Span) {
     let script =
         |eval: &mut Eval<'_>, base: &str| languages::script(eval, base, path, text, span, None, Origin::Project);
     match (name, ending) {
+        (".mcp.json", _) => servers(eval, path, text, span),
         ("package.json" | "composer.json", _) => {
             package_scripts(eval, text, span);
             fetched(eval, text, span);
@@ -166,6 +171,23 @@ fn configured(eval: &mut Eval<'_>, text: &str, span: Span) {
     let plain: Vec<&str> = lines.collect();
     for piece in plain.chunks(64).take(MAX_PIECES) {
         eval.unknown_use(UnknownUseKind::Text, vec![text_word(&piece.join("\n"), span)], span);
+    }
+}
+
+/// The servers that a project names: the programs that start them, in its folder.
+fn servers(eval: &mut Eval<'_>, path: &str, text: &str, span: Span) {
+    let parsed = writ_core::json::parse_with(text.as_bytes(), writ_core::json::Limits::FOREIGN).ok();
+    let Some(all) = parsed.as_ref().and_then(|file| file.get("mcpServers")?.as_object()) else {
+        return configured(eval, text, span);
+    };
+    eval.dirs = path.rsplit_once('/').map(|(folder, _)| Dir::Start(folder.to_owned())).into_iter().collect();
+    for (_, server) in all.iter().take(MAX_PIECES) {
+        let args = server.get("args").and_then(|args| args.as_array()).unwrap_or_default();
+        let words = server.get("command").into_iter().chain(args).filter_map(|word| word.as_str());
+        let words: Vec<Word> = words.map(|word| text_word(word, span)).collect();
+        if !words.is_empty() {
+            eval.inner(words, &[], "writ", span, &Input::None);
+        }
     }
 }
 
