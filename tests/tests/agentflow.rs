@@ -147,6 +147,16 @@ fn git_verifies_before_a_push() {
     fs::write(&ledger, text.replacen("APPROVED", "DENIED", 1)).unwrap();
     let refused = git(&["push", "--quiet", "../remote.git", "HEAD:refs/heads/b"]);
     assert!(!refused.status.success(), "{}", String::from_utf8_lossy(&refused.stderr));
+    // From a linked work tree, through a link, and from elsewhere: it is the same repository.
+    assert!(git(&["worktree", "add", "--quiet", "../linked"]).status.success());
+    std::os::unix::fs::symlink(&repository, place.folder.join("link")).unwrap();
+    let push = ["push", "--quiet", "../remote.git", "HEAD:refs/heads/b"];
+    let elsewhere = ["-C", "../state", "--git-dir", "../repository/.git", "--work-tree", "../repository"];
+    for from in [&["-C", "../linked"][..], &["-C", "../link"], &elsewhere] {
+        let refused = git(&[from, &push].concat());
+        let text = String::from_utf8_lossy(&refused.stderr);
+        assert!(!refused.status.success() && text.contains("failed to push"), "{from:?}: {text}");
+    }
     let (code, text) = init(&["--undo"]);
     assert!(code == 0 && !hook.exists(), "{text}");
     assert!(git(&["push", "--quiet", "../remote.git", "HEAD:refs/heads/b"]).status.success());

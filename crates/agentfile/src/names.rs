@@ -24,8 +24,7 @@ pub enum Resolved {
 pub fn resolve(agent: &Agent, word: &str) -> Resolved {
     let mut named: Vec<ToolRef> = Vec::new();
     for (_, tool) in agent.tools() {
-        let full = tool.to_string();
-        if full == word {
+        if tool.is_written(word) {
             return Resolved::Tool(tool.clone());
         }
         if tool.name == word && !named.contains(tool) {

@@ -195,6 +195,11 @@ impl ToolRef {
         let part = |part: &str| part.split('/').all(is_name);
         (is_name(namespace) && part(name)).then(|| Self { namespace: namespace.to_owned(), name: name.to_owned() })
     }
+
+    /// Whether a text is this reference in full.
+    pub fn is_written(&self, text: &str) -> bool {
+        text.split_once(':').is_some_and(|(namespace, name)| namespace == self.namespace && name == self.name)
+    }
 }
 
 #[cfg(test)]

@@ -15,8 +15,10 @@ use crate::usage::{AgentNote, Rate, Spoken, Tokens};
 
 /// Bytes before a position that are looked at again.
 const TAIL: u64 = 1 << 10;
-/// How many messages, the last ones, may still be told with greater usage: a client notes a message while it is being written.
+/// How many messages of an agent, its last ones, may still be told with greater usage: a client notes a message while it is being written.
 const GROWING: usize = 64;
+/// How many of all agents.
+const ALL_GROWING: usize = 1024;
 /// Bytes that stand for the id of a message in what is kept.
 const NAME: usize = 8;
 
@@ -159,8 +161,11 @@ impl Messages {
         }
         self.known.add(name);
         self.counted.push(name);
-        if self.growing.len() >= GROWING {
-            self.growing.remove(0);
+        // What others say pushes no message out that an agent is in the middle of.
+        let own = self.growing.iter().filter(|told| told.agent == agent).count();
+        let first = self.growing.iter().position(|told| own < GROWING || told.agent == agent);
+        if let Some(first) = first.filter(|_| own >= GROWING || self.growing.len() >= ALL_GROWING) {
+            self.growing.remove(first);
         }
         self.growing.push(Growing { id: id.to_owned(), agent: agent.to_owned(), rate: rate.clone(), tokens });
         Some((agent.to_owned(), rate.clone(), tokens))

@@ -3,14 +3,15 @@
 //! Owns R62's first three parts: declared, permitted, not forbidden. Records nothing. Invariant: whatever cannot be decided is denied, and
 //! says why.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use cedar_policy::{Authorizer, Decision, Entities, Entity, EntityUid, PolicyId};
+use cedar_policy::{Authorizer, Decision, Entities, Entity, EntityUid, PolicyId, PolicySet, ResourceConstraint};
 use serde::Serialize;
 use writ_core::json::Value;
 
 use super::request::{BadRequest, Request, uid};
-use super::rules::Rules;
+use super::rules::{Rules, speaks};
+use super::schema::{ACTIONS, Action};
 use crate::agent::Agent;
 use crate::directive::Directive;
 use crate::names::{Resolved, resolve, tool_name};
@@ -64,6 +65,50 @@ impl Decided {
     }
 }
 
+/// The policies that may speak on an action.
+#[derive(Debug, Default)]
+struct Speaking {
+    /// On more than one resource.
+    any: PolicySet,
+    /// On one resource alone, by that.
+    one: HashMap<EntityUid, PolicySet>,
+}
+
+/// Policies by what they may speak on: of all others, the head is false.
+#[derive(Debug, Default)]
+pub(super) struct ByAction(HashMap<&'static str, Speaking>);
+
+impl ByAction {
+    /// Sorts them.
+    pub(super) fn of(all: &PolicySet) -> Self {
+        let of_action = |action: &Action| {
+            let mut speaking = Speaking::default();
+            for policy in all.policies().filter(|policy| speaks(policy, action.name)) {
+                let set = match policy.resource_constraint() {
+                    ResourceConstraint::Eq(uid) => speaking.one.entry(uid).or_default(),
+                    _ => &mut speaking.any,
+                };
+                set.add(policy.clone()).ok()?;
+            }
+            Some((action.name, speaking))
+        };
+        // An action that is not among them has all policies asked.
+        Self(ACTIONS.iter().filter_map(of_action).collect())
+    }
+
+    /// Those that are asked about an action on a resource.
+    fn asked<'a>(
+        &'a self,
+        all: &'a PolicySet,
+        action: &str,
+        resource: &EntityUid,
+    ) -> impl Iterator<Item = &'a PolicySet> {
+        let known = self.0.get(action);
+        let one = known.and_then(|speaking| speaking.one.get(resource));
+        std::iter::once(known.map_or(all, |speaking| &speaking.any)).chain(one)
+    }
+}
+
 impl Rules {
     /// Decides a request of the agent itself.
     pub fn decide(&self, agent: &Agent, request: &Request) -> Decided {
@@ -99,14 +144,21 @@ impl Rules {
         let (principal, action) = (uid("Agent", principal)?, uid("Action", request.action.name)?);
         let resource = uid(request.action.resource, &request.resource)?;
         let entities = ancestors(request.action.resource, &request.resource, &resource)?;
-        let asked = cedar_policy::Request::new(principal, action, resource, request.context()?, None)
+        let asked = cedar_policy::Request::new(principal, action, resource.clone(), request.context()?, None)
             .map_err(|error| bad(&error))?;
-        let set = self.by_action.get(request.action.name).unwrap_or(&self.all);
-        let response = Authorizer::new().is_authorized(&asked, set, &entities);
-        let errors: Vec<String> = response.diagnostics().errors().map(ToString::to_string).collect();
-        let mut rules: Vec<Said> = response.diagnostics().reason().filter_map(|id| self.said(id)).collect();
+        let (mut errors, mut rules) = (Vec::<String>::new(), Vec::<Said>::new());
+        let (mut permitted, mut forbidden) = (false, false);
+        for set in self.by_action.asked(&self.all, request.action.name, &resource) {
+            let response = Authorizer::new().is_authorized(&asked, set, &entities);
+            permitted |= response.decision() == Decision::Allow;
+            forbidden |= response.decision() == Decision::Deny && response.diagnostics().reason().next().is_some();
+            errors.extend(response.diagnostics().errors().map(ToString::to_string));
+            rules.extend(response.diagnostics().reason().filter_map(|id| self.said(id)));
+        }
+        // A forbid of one set outweighs the permits of the other, as within one.
+        rules.retain(|said| !forbidden || said.effect == "forbid");
         rules.sort_by_key(|said| said.line);
-        let allowed = response.decision() == Decision::Allow && errors.is_empty();
+        let allowed = permitted && !forbidden && errors.is_empty();
         let mut reasons = Vec::new();
         if !errors.is_empty() {
             reasons.push("a policy erred, and what errs is denied".to_owned());
@@ -237,4 +289,58 @@ fn ancestors(kind: &str, id: &str, resource: &EntityUid) -> Result<Entities, Bad
     let of = parents.iter().map(|uid| Entity::with_uid(uid.clone())).collect::<Vec<_>>();
     let whole = of.into_iter().chain([Entity::new_no_attrs(resource.clone(), parents)]);
     Entities::from_entities(whole, None).map_err(|error| BadRequest(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, lint};
+
+    /// What is asked of sorted policies is what Cedar says of all of them.
+    #[test]
+    fn sorted_policies_decide_as_all_of_them() {
+        let (heads, conditions) = (
+            ["permit", "forbid"],
+            [
+                "",
+                "when { context.mode == \"read\" }",
+                "unless { context.count < 3 }",
+                "when { context.count + 9223372036854775807 > 0 }",
+            ],
+        );
+        let tool = |name: &str| format!("resource == AgentRC::Tool::\"{name}\"");
+        let resources = [tool("a"), tool("b"), "resource".to_owned(), "resource is AgentRC::Tool".to_owned()];
+        let mut number = 0_usize;
+        // A generator of its own, so that a failure repeats.
+        let mut next = |most: usize| {
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (number >> 33) % most
+        };
+        for _ in 0..60 {
+            let mut text = "AGENT x\nAUDIT basic\nTOOL utcp:a\nTOOL utcp:b\nPOLICY\n".to_owned();
+            for _ in 0..next(6) {
+                let (head, what, when) = (heads[next(2)], &resources[next(4)], conditions[next(4)]);
+                text += &format!("{head}(principal, action == AgentRC::Action::\"tool.invoke\", {what}) {when};\n");
+            }
+            let linted = lint((text.clone() + "END\n").as_bytes(), "Agentfile", &Options::default());
+            assert!(!linted.has_errors(), "{text} {:?}", linted.found);
+            let mut whole = lint(linted.agent.text.as_bytes(), "Agentfile", &Options::default()).rules;
+            whole.by_action = ByAction::default();
+            for name in ["a", "b"] {
+                for count in [0, 1, 9] {
+                    let asked = format!(
+                        r#"{{"action":"tool.invoke","resource":"{name}","context":{{"mode":"read","count":{count}}}}}"#
+                    );
+                    let request = Request::parse(asked.as_bytes()).unwrap();
+                    let (sorted, all) =
+                        (linted.rules.decide(&linted.agent, &request), whole.decide(&linted.agent, &request));
+                    assert_eq!(
+                        (sorted.decision, &sorted.rules, sorted.errors.len()),
+                        (all.decision, &all.rules, all.errors.len()),
+                        "{text}{asked}"
+                    );
+                }
+            }
+        }
+    }
 }

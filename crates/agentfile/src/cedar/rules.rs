@@ -2,7 +2,7 @@
 //!
 //! Owns the set that decides, and every finding about it. Invariant: a set with errors among its findings decides nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use cedar_policy::{
     ActionConstraint, Effect, EntityUid, Policy, PolicyId, PolicySet, PrincipalConstraint, ResourceConstraint,
@@ -10,6 +10,7 @@ use cedar_policy::{
 };
 use writ_core::Digest;
 
+use super::decide::ByAction;
 use super::lower;
 use super::schema::{ACTIONS, Action, known_action, schema};
 use super::split::{place_at, split, words};
@@ -41,7 +42,7 @@ pub struct Rule {
 pub struct Rules {
     pub(super) all: PolicySet,
     /// Those that may speak on an action: fewer are asked for each request.
-    pub(super) by_action: HashMap<&'static str, PolicySet>,
+    pub(super) by_action: ByAction,
     pub(super) rules: HashMap<PolicyId, Rule>,
     order: Vec<PolicyId>,
     /// Whether they may decide.
@@ -74,9 +75,8 @@ impl Rules {
         out.validate(agent, &mut found);
         out.names(agent, &mut found);
         out.broken = found.iter().any(Diagnostic::is_error);
-        for action in &ACTIONS {
-            let speaking = out.all.policies().filter(|policy| speaks(policy, action.name)).cloned();
-            out.by_action.insert(action.name, PolicySet::from_policies(speaking).unwrap_or_else(|_| out.all.clone()));
+        if !out.broken {
+            out.by_action = ByAction::of(&out.all);
         }
         (out, found)
     }
@@ -193,25 +193,25 @@ impl Rules {
 
     /// Tools that no policy permits.
     pub(crate) fn unpermitted(&self, agent: &Agent, found: &mut Vec<Diagnostic>) {
-        for (entry, tool) in agent.tools() {
-            let name = tool_name(agent, tool);
-            let permitted = self.all.policies().any(|policy| {
-                let who = match policy.principal_constraint() {
-                    PrincipalConstraint::Eq(uid) | PrincipalConstraint::In(uid) | PrincipalConstraint::IsIn(_, uid) => {
-                        agent.name().is_none() || id_of(&uid, "Agent").as_deref() == agent.name()
-                    }
-                    PrincipalConstraint::Any | PrincipalConstraint::Is(_) => true,
-                };
-                let what = match policy.resource_constraint() {
-                    ResourceConstraint::Any => true,
-                    ResourceConstraint::Is(kind) => kind.to_string() == "AgentRC::Tool",
-                    ResourceConstraint::Eq(uid) | ResourceConstraint::In(uid) | ResourceConstraint::IsIn(_, uid) => {
-                        id_of(&uid, "Tool").as_deref() == Some(name.as_str())
-                    }
-                };
-                policy.effect() == Effect::Permit && who && what && speaks(policy, "tool.invoke")
-            });
-            if !permitted {
+        let permits = self.all.policies().filter(|policy| policy.effect() == Effect::Permit);
+        let for_it = permits.filter(|policy| match policy.principal_constraint() {
+            PrincipalConstraint::Eq(uid) | PrincipalConstraint::In(uid) | PrincipalConstraint::IsIn(_, uid) => {
+                agent.name().is_none() || id_of(&uid, "Agent").as_deref() == agent.name()
+            }
+            PrincipalConstraint::Any | PrincipalConstraint::Is(_) => true,
+        });
+        let (mut all, mut permitted) = (false, HashSet::new());
+        for policy in for_it.filter(|policy| speaks(policy, "tool.invoke")) {
+            match policy.resource_constraint() {
+                ResourceConstraint::Any => all = true,
+                ResourceConstraint::Is(kind) => all |= kind.to_string() == "AgentRC::Tool",
+                ResourceConstraint::Eq(uid) | ResourceConstraint::In(uid) | ResourceConstraint::IsIn(_, uid) => {
+                    permitted.extend(id_of(&uid, "Tool"));
+                }
+            }
+        }
+        for (entry, tool) in agent.tools().filter(|_| !all) {
+            if !permitted.contains(&tool_name(agent, tool)) {
                 let help = format!("`ALLOW invoke {tool}`, or a `permit` in a `POLICY` block");
                 let message = format!("no policy permits the tool `{tool}`: it can never be invoked");
                 found.push(Diagnostic::warning("unpermitted-tool", entry.argument(0), message, help));

@@ -1,5 +1,7 @@
 //! `writ agentflow`: a run of a workflow, begun and verified.
 
+use std::path::{Path, PathBuf};
+
 use serde::Serialize;
 use writ_core::{Digest, Timestamp};
 use writ_engine::governing::{self, Governing};
@@ -51,7 +53,7 @@ fn start(args: &StartArgs) -> Result<(), Failure> {
     let governing = policy::open(&path, None)?;
     let cwd = environment::cwd()?;
     let store = store(&environment::home())?;
-    let run = agentflow::start(&store, governing::repository(&cwd), &governing, Timestamp::now()).map_err(failure)?;
+    let run = agentflow::start(&store, &repository(&cwd), &governing, Timestamp::now()).map_err(failure)?;
     let directory = governing.policy.document().get("attestationDir").and_then(|text| text.as_str());
     let folder = path.parent().unwrap_or(&cwd);
     let started = Started {
@@ -107,6 +109,14 @@ fn begun(run: &Run, started: &Started<'_>, governing: &Governing, cwd: &std::pat
     output::line(format!("\nNext: `export CURRENT_RUN={}`; at the end `writ agentflow verify`.", run.id));
 }
 
+/// The repository: which one git is at, it tells its hooks; else the one around the folder.
+fn repository(cwd: &Path) -> PathBuf {
+    match environment::home().variable("GIT_DIR").filter(|folder| !folder.is_empty()) {
+        Some(folder) => cwd.join(folder),
+        None => governing::repository(cwd).to_owned(),
+    }
+}
+
 /// What a verification comes to.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -126,7 +136,7 @@ fn verify(args: &VerifyRunArgs) -> Result<(), Failure> {
     let cwd = environment::cwd()?;
     let store = store(&environment::home())?;
     let named = args.run_id.as_deref().filter(|id| !id.is_empty());
-    let subject = agentflow::subject(&store, governing::repository(&cwd), named).map_err(failure)?;
+    let subject = agentflow::subject(&store, &repository(&cwd), named).map_err(failure)?;
     let human = args.format.format == Format::Human;
     let (run, sessions, mut wrong) = match subject {
         Subject::Nothing => {

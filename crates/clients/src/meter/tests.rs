@@ -56,6 +56,15 @@ fn a_message_counts_once_however_often_it_is_told() {
     Talk::add(&talk.of("x"), &(line("a", 100, 25) + &line("b", 7, 3)));
     talk.read(&mut meter);
     assert_eq!((used(&meter, MAIN), used(&meter, "x")), ((100, 25), (7, 3)));
+    // Whatever others say meanwhile, a message that an agent is in the middle of may grow.
+    let (other, mut beside) = (Talk::new(), Meter::default());
+    Talk::add(&other.main, &line("grows", 1, 1));
+    other.read(&mut beside);
+    (0..100).for_each(|number| Talk::add(&other.of("x"), &line(&format!("x{number}"), 1, 1)));
+    other.read(&mut beside);
+    Talk::add(&other.main, &line("grows", 1, 200));
+    other.read(&mut beside);
+    assert_eq!((used(&beside, MAIN), used(&beside, "x")), ((1, 200), (100, 100)));
     // Long ago, or in a file that was written anew.
     for number in 0..200 {
         Talk::add(&talk.main, &line(&format!("n{number}"), 1, 1));

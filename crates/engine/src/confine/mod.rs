@@ -24,6 +24,6 @@ pub mod secrets;
 pub mod strength;
 pub mod supervise;
 pub mod tested;
-mod tracked;
+pub(crate) mod tracked;
 pub mod traffic;
 pub mod trust;

@@ -52,6 +52,11 @@ impl Git {
         Some(Self { common: common.unwrap_or_else(|| own.clone()), own })
     }
 
+    /// The folder that all work trees of the repository share.
+    pub fn common(self) -> PathBuf {
+        self.common
+    }
+
     /// Where its objects lie, those that it borrows, and what else holds lines of files.
     pub fn objects(&self) -> BTreeSet<PathBuf> {
         let mut all = BTreeSet::new();

@@ -90,13 +90,15 @@ fn read(path: &Path) -> Result<Run, AgentflowError> {
 
 /// The run that was begun last in a repository.
 fn latest(store: &Store, repository: &Path) -> Result<Option<Run>, AgentflowError> {
+    let own = newest::identity(repository);
     let mut found: Option<Run> = None;
     for entry in fs::read_dir(store.root().join(FOLDER)).into_iter().flatten().flatten() {
         if entry.path().extension().is_none_or(|end| end != "json") {
             continue;
         }
         let run = read(&entry.path())?;
-        if run.repository == repository && found.as_ref().is_none_or(|found| run.started > found.started) {
+        let here = newest::identity(&run.repository) == own;
+        if here && found.as_ref().is_none_or(|found| run.started > found.started) {
             found = Some(run);
         }
     }

@@ -1,7 +1,8 @@
 //! Which session `writ verify` means when none is named: never an older one than the newest that is known.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use writ_core::json::Value;
@@ -9,6 +10,7 @@ use writ_core::{SessionId, Timestamp};
 use writ_store::{Known, Store};
 
 use super::{VerifyError, session_id};
+use crate::confine::tracked::Git;
 use crate::decide::requests::DECISIONS;
 use crate::governing;
 
@@ -20,9 +22,20 @@ struct Candidate {
     last: Timestamp,
 }
 
+/// What a folder's repository is known by, whatever path leads there: its folder of git, which linked work trees share; without one, the
+/// folder itself.
+pub fn identity(folder: &Path) -> PathBuf {
+    let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let root = governing::repository(&real);
+    let of_git = root.join("HEAD").is_file() && root.join("objects").is_dir() || root.join("commondir").is_file();
+    let git = Git::of(&root.join(".git")).or_else(|| Git::of(root).filter(|_| of_git));
+    git.map_or_else(|| root.to_owned(), Git::common)
+}
+
 /// The newest session that began in this repository. An error where a newer one is known and its rows are gone, or are not its own.
 pub fn newest(store: &Store, repository: &Path) -> Result<SessionId, VerifyError> {
-    let here = |cwd: &str| governing::repository(Path::new(cwd)) == repository;
+    let own = identity(repository);
+    let here = |cwd: &str| identity(Path::new(cwd)) == own;
     let known: Vec<Known> = store.known()?.into_iter().filter(|known| known.cwd.as_deref().is_none_or(here)).collect();
     let mut found: Option<Candidate> = None;
     let on_record = store.sessions()?.into_iter().chain(known.iter().filter_map(|known| known.id.clone()));
@@ -58,7 +71,8 @@ pub fn newest(store: &Store, repository: &Path) -> Result<SessionId, VerifyError
 
 /// The sessions that began in this repository from a moment on, and the names of those whose rows are gone.
 pub fn since(store: &Store, repository: &Path, from: Timestamp) -> Result<(Vec<SessionId>, Vec<String>), VerifyError> {
-    let here = |cwd: &str| governing::repository(Path::new(cwd)) == repository;
+    let own = identity(repository);
+    let here = |cwd: &str| identity(Path::new(cwd)) == own;
     let known: Vec<Known> = store.known()?.into_iter().filter(|known| known.cwd.as_deref().is_none_or(here)).collect();
     let on_record = store.sessions()?.into_iter().chain(known.iter().filter_map(|known| known.id.clone()));
     let mut found = Vec::new();

@@ -201,7 +201,9 @@ impl Judge<'_> {
 
     pub(super) fn host(&mut self, fact: &HostFact) {
         let domains = &self.policy.domains;
-        if !domains.any() {
+        // A URL that programs read in different ways is held against no list of URLs either.
+        let unreadable = fact.host == Host::Ambiguous && self.policy.grants.any();
+        if !domains.any() && !unreadable {
             return;
         }
         let name = match &fact.host {

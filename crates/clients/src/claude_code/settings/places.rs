@@ -11,7 +11,7 @@ use crate::settings::Places;
 const SETTINGS: &str = "the client's settings";
 
 /// What lies in the client's own folder and comes back into a session by itself.
-const RELOADED: [(&str, &str); 7] = [
+const RELOADED: [(&str, &str); 8] = [
     ("settings.local.json", SETTINGS),
     ("remote-settings.json", SETTINGS),
     ("shell-snapshots", "what the client's shell starts with"),
@@ -20,6 +20,7 @@ const RELOADED: [(&str, &str); 7] = [
     ("hooks", "a hook of the client"),
     // A transcript is what a claim and a session are checked against. Notes beside it are the agent's own.
     ("projects/**/*.jsonl", "a transcript of the client"),
+    ("projects/**/*.meta.json", "what the client notes of a subagent"),
 ];
 
 /// The settings files that the client reads in `project`. `config_dir` is `CLAUDE_CONFIG_DIR`, if it is set.
