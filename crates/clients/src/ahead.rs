@@ -104,6 +104,8 @@ mod tests {
     use crate::Client;
     use crate::claude_code::ClaudeCode;
 
+    type Take<'a> = &'a mut dyn FnMut(Line<'_>);
+
     #[test]
     fn the_same_is_told_with_a_thread_and_without() {
         let folder = tempfile::tempdir().unwrap();
@@ -122,7 +124,7 @@ mod tests {
         }
         std::fs::write(&path, text + "{\"cut\":").unwrap();
         let kept = ClaudeCode.transcripts().unwrap();
-        let told = |tell: &dyn Fn(&mut dyn FnMut(Line<'_>)) -> Reach| {
+        let told = |tell: &dyn Fn(Take<'_>) -> Reach| {
             let mut all = Vec::new();
             let reach = tell(&mut |line| all.push(format!("{line:?}")));
             (all, reach)
