@@ -5,6 +5,7 @@
 //! invariant: whatever bytes a client or an agent hands over, a reader here answers with a value or an error, never a
 //! panic, and within stated limits. Format pages: `spec/clients/`.
 
+pub mod ahead;
 mod answers;
 pub mod claude_code;
 pub mod codex;

@@ -17,7 +17,7 @@ use crate::work::Work;
 pub const MAIN: &str = "main";
 
 /// A client that keeps transcripts. A session's are named by the file of its main conversation.
-pub trait Transcripts {
+pub trait Transcripts: Sync {
     /// The transcripts of a session.
     fn files(&self, main: &Path) -> Result<Listing, TranscriptError>;
 

@@ -7,6 +7,7 @@
 mod accepted;
 mod durable;
 mod error;
+mod genesis;
 pub mod instance;
 mod key;
 mod locked_ledger;
@@ -17,6 +18,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use rustix::process::geteuid;
@@ -125,7 +127,7 @@ impl Store {
     }
 
     /// The genesis row.
-    pub fn first_row(&self, id: &SessionId) -> Result<Option<Row>, StoreError> {
+    pub fn first_row(&self, id: &SessionId) -> Result<Option<Arc<Row>>, StoreError> {
         let path = self.ledger(id);
         let file = match regular_file::open(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -134,7 +136,7 @@ impl Store {
         let mut line = Vec::new();
         BufReader::new(file.take(MAX_LINE as u64 + 1)).read_until(b'\n', &mut line).map_err(io("read", &path))?;
         let Some(line) = line.strip_suffix(b"\n") else { return Ok(None) };
-        Row::parse(line).map(Some).map_err(|error| StoreError::Damaged { path, why: format!("line 1: {error}") })
+        genesis::row(line).map(Some).map_err(|error| StoreError::Damaged { path, why: format!("line 1: {error}") })
     }
 
     /// The last row that is as wanted, among the last few thousand, without locking.

@@ -93,7 +93,7 @@ pub enum Listed {
 /// A session in one object, or what is wrong with it; `None` where nothing is on record.
 pub fn summary(store: &Store, id: &SessionId) -> Option<Listed> {
     match (store.first_row(id), store.last_row(id)) {
-        (Ok(first), Ok(last)) => Some(Listed::Described(describe(&first?, &last?))),
+        (Ok(first), Ok(last)) => first.zip(last).map(|(first, last)| Listed::Described(describe(&first, &last))),
         (Err(error), _) | (_, Err(error)) => Some(problem(id.as_str(), &error.to_string())),
     }
 }

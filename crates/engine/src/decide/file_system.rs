@@ -1,5 +1,6 @@
 //! The real file system, as a policy asks about it.
 
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
@@ -17,25 +18,24 @@ const MAX_LINKS: usize = 40;
 
 /// This machine's disk. A second name of a protected file leads to the first.
 #[derive(Clone, Debug, Default)]
-pub struct FileSystem {
-    /// Device, number and path of the protected files that are there.
-    guarded: Vec<(u64, u64, String)>,
+pub struct FileSystem<'a> {
+    /// What is protected.
+    protected: &'a [Protected],
+    /// Device, number and path of the protected files that are there and have more than one name. They are looked for when a file is found
+    /// that has more than one itself: no other can be a second name of one of them.
+    guarded: OnceCell<Vec<(u64, u64, &'a str)>>,
     /// The session's folder, which knows what the agent wrote.
     session: Option<PathBuf>,
     /// Writ's own program.
     program: Option<PathBuf>,
 }
 
-impl FileSystem {
+impl<'a> FileSystem<'a> {
     /// The disk, with an eye on what is protected.
-    pub fn guarding(setting: &Setting) -> Self {
-        let of = |protected: &Protected| {
-            let found = fs::metadata(&protected.path).ok().filter(|found| found.is_file() && found.nlink() > 1)?;
-            Some((found.dev(), found.ino(), protected.path.clone()))
-        };
+    pub fn guarding(setting: &'a Setting) -> Self {
         let program = setting.protected.iter().find(|protected| protected.what == PROGRAM);
         let program = program.map(|protected| PathBuf::from(&protected.path));
-        Self { guarded: setting.protected.iter().filter_map(of).collect(), session: None, program }
+        Self { protected: &setting.protected, guarded: OnceCell::new(), session: None, program }
     }
 
     /// The same, remembering what the agent of a session wrote.
@@ -44,13 +44,21 @@ impl FileSystem {
         Self { session: session.map(Path::to_owned), ..self }
     }
 
-    fn first_name(&self, found: &Metadata) -> Option<&str> {
-        let same = |(dev, ino, _): &&(u64, u64, String)| (*dev, *ino) == (found.dev(), found.ino());
-        self.guarded.iter().find(same).map(|(_, _, path)| path.as_str())
+    fn first_name(&self, found: &Metadata) -> Option<&'a str> {
+        if !found.is_file() || found.nlink() < 2 {
+            return None;
+        }
+        let of = |protected: &'a Protected| {
+            let found = fs::metadata(&protected.path).ok().filter(|found| found.is_file() && found.nlink() > 1)?;
+            Some((found.dev(), found.ino(), protected.path.as_str()))
+        };
+        let guarded = self.guarded.get_or_init(|| self.protected.iter().filter_map(of).collect());
+        let same = |(dev, ino, _): &&(u64, u64, &str)| (*dev, *ino) == (found.dev(), found.ino());
+        guarded.iter().find(same).map(|(_, _, path)| *path)
     }
 }
 
-impl World for FileSystem {
+impl World for FileSystem<'_> {
     /// Follows symlinks as the kernel does, component by component; what does not exist is kept as text, and `..` after it
     /// is folded. A loop resolves to the path as written, which then meets the rules as it stands.
     fn resolve(&self, path: &str) -> Resolved {

@@ -62,7 +62,7 @@ pub fn last(store: &Store, here: &Path, asked: bool) -> Result<Option<Stopped>, 
         let (Ok(Some(first)), Ok(Some(last))) = (store.first_row(&id), store.last_row(&id)) else { continue };
         let cwd = first.detail.get("cwd").and_then(Value::as_str);
         if cwd.is_some_and(|cwd| repository(Path::new(cwd)) == here) {
-            sessions.push((last.timestamp, id, first.detail));
+            sessions.push((last.timestamp, id, first.detail.clone()));
         }
     }
     sessions.sort_by_key(|(last, ..)| std::cmp::Reverse(*last));

@@ -4,7 +4,7 @@
 //! cannot be attested has a row that says why. Invariant: the file is on disk before the row that names it, and no name is used twice.
 //! Page: `spec/turns.md`.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -24,10 +24,11 @@ use super::since::Since;
 use super::work_tree::{self, WorkTree};
 use super::{FOLDER, TURN, name, wants_sha512};
 use crate::governing::kept::PolicyRef;
+use crate::identity::environment::Standing;
 use crate::identity::{Document, file_name};
 use crate::limits::meter::{prices_file, prices_of};
 use crate::limits::prices::Prices;
-use crate::session::rows::Who;
+use crate::session::rows::{IdentityRef, Who};
 use crate::session::state::State;
 use crate::session::statements::publish;
 use crate::session::{Session, SessionError};
@@ -208,6 +209,7 @@ impl<'i, H: NodeHash> Maker<'i, H> {
             rewritten: self.rewritten,
         });
         let first = self.last.as_ref().map_or(0, |last| last.rows[1] + 1);
+        let folder = session.store.folder(&session.id);
         let predicate = Turn {
             turn,
             part,
@@ -221,7 +223,7 @@ impl<'i, H: NodeHash> Maker<'i, H> {
             prices: priced,
             agent: agent_of(
                 session.client,
-                &session.store.folder(&session.id),
+                mine.identity.and_then(|identity| standing_of(&folder, identity)).unwrap_or_default(),
                 self.agent,
                 &mine,
                 model.clone(),
@@ -305,17 +307,13 @@ fn about(tree: &Result<WorkTree, String>) -> WorkTreeOf {
 /// Who the agent is, from its rows and the document that they name.
 pub fn agent_of(
     client: Option<&dyn Client>,
-    folder: &Path,
+    standing: BTreeMap<String, Standing>,
     agent: Option<&Agent>,
     mine: &Gathered,
     model: Option<String>,
     session: &SessionId,
 ) -> AgentOf {
     let named = mine.identity;
-    let document = named.and_then(|named| {
-        let bytes = regular_file::read(&folder.join(file_name(named.document)), MAX_FILE).ok()?;
-        Document::parse(&bytes, named.document)
-    });
     AgentOf {
         provider: client.and_then(Client::provider).map(str::to_owned),
         model,
@@ -324,8 +322,14 @@ pub fn agent_of(
         kind: agent.and_then(|agent| agent.kind.clone()),
         identity: named.map(|named| named.hash),
         identity_document: named.map(|named| named.document),
-        standing: document.map(|document| document.standing).unwrap_or_default(),
+        standing,
     }
+}
+
+/// The standing of the parts of an identity, as its document in a session's folder says.
+pub fn standing_of(folder: &Path, identity: IdentityRef) -> Option<BTreeMap<String, Standing>> {
+    let bytes = regular_file::read(&folder.join(file_name(identity.document)), MAX_FILE).ok()?;
+    Some(Document::parse(&bytes, identity.document)?.standing)
 }
 
 /// The transcript of the agent that an event is about.

@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use writ_clients::ahead;
 use writ_clients::meter::{AgentUse, Messages};
 use writ_clients::transcript::{Line, TranscriptError, Transcripts, digest};
 use writ_clients::usage::{Rate, Spoken, Tokens};
@@ -163,7 +164,7 @@ impl<H: NodeHash> Reader<H> {
 
     /// Reads on, to the end of the last whole line.
     pub fn read(&mut self, transcripts: &dyn Transcripts, path: &Path) -> Result<(), TranscriptError> {
-        let reach = transcripts.lines(path, self.at, &mut |line| self.line(&line));
+        let reach = ahead::lines(transcripts, path, self.at, &mut |line| self.line(&line));
         self.tree.abandon();
         reach.map(drop)
     }
@@ -198,13 +199,12 @@ impl<H: NodeHash> Reader<H> {
     /// Reads from the beginning, as far as the last attestation spoke for. `None` where no line ends there any more.
     pub fn again(transcripts: &dyn Transcripts, path: &Path, to: u64) -> Option<Self> {
         let mut reader = Self::default();
-        transcripts
-            .lines(path, 0, &mut |line| {
-                if line.end <= to {
-                    reader.line(&line)
-                }
-            })
-            .ok()?;
+        let read = |line: Line<'_>| {
+            if line.end <= to {
+                reader.line(&line)
+            }
+        };
+        ahead::lines(transcripts, path, 0, &mut { read }).ok()?;
         reader.tree.abandon();
         reader.closed.clear();
         if reader.at != to {

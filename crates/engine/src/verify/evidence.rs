@@ -102,6 +102,15 @@ impl Events {
     }
 }
 
+/// What is given of a ledger that is read.
+#[derive(Clone, Copy)]
+pub enum Taken<'a> {
+    /// The rows that come next, one by one, with the key that signs before the first of them.
+    Next(&'a [Row]),
+    /// A row, with the key that signs there.
+    Row(&'a Row),
+}
+
 impl Evidence {
     /// Opens a ledger and what lies beside it. A ledger that is verified whole brings the key that was pinned at its start.
     pub fn open(
@@ -153,9 +162,13 @@ impl Evidence {
         })
     }
 
-    /// Reads the ledger to its end, and gives each row up to the first line that is none. `key_file` says that the key has to lie
+    /// Reads the ledger to its end, and gives each row, and before that the rows that come next, up to the first line that is none. `key_file` says that the key has to lie
     /// beside the ledger.
-    pub fn read(&self, key_file: bool, take: &mut dyn FnMut(&Row, Option<&PublicKey>)) -> Result<Checked, VerifyError> {
+    pub fn read(
+        &self,
+        key_file: bool,
+        take: &mut dyn FnMut(Taken<'_>, Option<&PublicKey>),
+    ) -> Result<Checked, VerifyError> {
         let name = self.expected.clone().or_else(|| self.genesis.as_ref().and_then(session_id));
         let name = name.as_ref().map(origin);
         let head = self.head.as_ref().ok().and_then(Option::as_deref);
@@ -168,10 +181,11 @@ impl Evidence {
             let checker = &mut checker;
             let reading = scope.spawn(move || self.pieces(checker, &send));
             for (done, rows) in receive {
+                take(Taken::Next(&rows), keys.now());
                 for row in &rows {
                     events.row(row);
                     keys.row(row);
-                    take(row, keys.now());
+                    take(Taken::Row(row), keys.now());
                 }
                 if let Some(progress) = self.progress {
                     progress(done, self.len);

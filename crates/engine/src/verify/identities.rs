@@ -4,8 +4,9 @@
 //! record or had fewer tools, and facts that tell of somebody else. What the parts say of model and environment is what they were
 //! seen or told to be then; nobody can look again.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
+use std::rc::Rc;
 
 use writ_core::json::Value;
 use writ_core::{Digest, json};
@@ -26,10 +27,18 @@ const MOST_KEPT: usize = 10_000;
 /// Most agents above one.
 const MOST_ABOVE: usize = 32;
 
+/// A document, and the identity that its parts make.
+struct Made {
+    document: Document,
+    hash: Digest,
+}
+
 /// The identities on record, checked one by one.
 pub struct Identities<'a> {
     folder: &'a Path,
-    known: HashMap<Digest, Document>,
+    known: HashMap<Digest, Rc<Made>>,
+    /// Documents of main agents that were found to be in order.
+    mains: HashSet<Digest>,
     /// The tools of parents, by their identities.
     parents: HashMap<Digest, BTreeSet<String>>,
     rows: u64,
@@ -41,7 +50,7 @@ impl<'a> Identities<'a> {
     /// Identities whose parts lie in `folder`.
     pub fn of(folder: &'a Path) -> Self {
         let (known, parents) = (HashMap::new(), HashMap::new());
-        Self { folder, known, parents, rows: 0, told: Vec::new(), wrong: Tally::new() }
+        Self { folder, known, mains: HashSet::new(), parents, rows: 0, told: Vec::new(), wrong: Tally::new() }
     }
 
     /// Takes the next row, and the state it holds.
@@ -57,8 +66,9 @@ impl<'a> Identities<'a> {
 
     fn check(&mut self, row: &Row, state: Option<&State>) -> Result<(), String> {
         let named = IdentityRef::of(&row.detail).ok_or("its identity does not read")?;
-        let document = self.document(named.document)?;
-        if document.parts.hash() != named.hash {
+        let made = self.document(named.document)?;
+        let document = &made.document;
+        if made.hash != named.hash {
             return Err("the parts of its identity make another".to_owned());
         }
         let policy = state.and_then(|state| state.policy.as_ref()).ok_or("no policy governed")?;
@@ -70,8 +80,10 @@ impl<'a> Identities<'a> {
         if known && document.parts.policy_digest != policy_digest(policy.file, &files) {
             return Err("its identity is of another policy".to_owned());
         }
-        self.chained(row, &document)?;
-        agrees(row, &document)?;
+        if !self.mains.contains(&named.document) || row.detail.get("agent").is_some() {
+            self.chained(row, &named, document)?;
+        }
+        agrees(row, document)?;
         if self.told.len() < MOST && !self.told.iter().any(|told| told.starts_with(&named.hash.to_string())) {
             let model = document.parts.model.as_deref().unwrap_or("unknown model");
             let agent = row.detail.get("agent").and_then(|agent| agent.get("id")).and_then(Value::as_str);
@@ -83,7 +95,7 @@ impl<'a> Identities<'a> {
     }
 
     /// A sub-agent has a parent with all of its tools, and so on up to a main agent.
-    fn chained(&mut self, row: &Row, document: &Document) -> Result<(), String> {
+    fn chained(&mut self, row: &Row, named: &IdentityRef, document: &Document) -> Result<(), String> {
         let tools: BTreeSet<String> = document.parts.tools.iter().cloned().collect();
         if tools.len() != document.parts.tools.len() || !document.parts.tools.is_sorted() {
             return Err("the tools of its identity are not a sorted set".to_owned());
@@ -93,7 +105,8 @@ impl<'a> Identities<'a> {
             None if is_sub_agent => Err("a sub-agent's identity names no parent".to_owned()),
             Some(_) if !is_sub_agent => Err("the main agent's identity names a parent".to_owned()),
             None => {
-                self.parents.insert(document.parts.hash(), tools);
+                self.mains.insert(named.document);
+                self.parents.insert(named.hash, tools);
                 Ok(())
             }
             Some(parent) => self.below(&tools, parent, 0),
@@ -108,10 +121,10 @@ impl<'a> Identities<'a> {
         if let Some(parents) = self.parents.get(&parent) {
             return is_less(tools, parents);
         }
-        let document = self.named(parent)?;
-        let parents: BTreeSet<String> = document.parts.tools.into_iter().collect();
+        let made = self.named(parent)?;
+        let parents: BTreeSet<String> = made.document.parts.tools.iter().cloned().collect();
         is_less(tools, &parents)?;
-        if let Some(above) = document.parts.parent_identity {
+        if let Some(above) = made.document.parts.parent_identity {
             self.below(&parents, above, depth + 1)?;
         }
         self.parents.insert(parent, parents);
@@ -119,30 +132,31 @@ impl<'a> Identities<'a> {
     }
 
     /// The parts of an identity that no row has to name: they were kept for those below it.
-    fn named(&mut self, identity: Digest) -> Result<Document, String> {
+    fn named(&mut self, identity: Digest) -> Result<Rc<Made>, String> {
         let names = std::fs::read_dir(self.folder.join("identities")).into_iter().flatten().flatten();
         for name in names.map(|entry| entry.file_name()).take(MOST_KEPT) {
             let hex = name.to_str().and_then(|name| name.strip_suffix(".json")).unwrap_or_default();
             let Ok(digest) = Digest::parse(&format!("sha256:{hex}")) else { continue };
-            let Ok(document) = self.document(digest) else { continue };
-            if document.parts.hash() == identity {
-                return Ok(document);
+            let Ok(made) = self.document(digest) else { continue };
+            if made.hash == identity {
+                return Ok(made);
             }
         }
         Err("the parent of its identity is not on record".to_owned())
     }
 
-    fn document(&mut self, digest: Digest) -> Result<Document, String> {
+    fn document(&mut self, digest: Digest) -> Result<Rc<Made>, String> {
         if let Some(known) = self.known.get(&digest) {
-            return Ok(known.clone());
+            return Ok(Rc::clone(known));
         }
         let bytes = super::optional(&self.folder.join(file_name(digest))).ok().flatten();
         let bytes = bytes.ok_or("the parts of its identity are not there")?;
         let document = Document::parse(&bytes, digest).ok_or("the parts of its identity were changed")?;
+        let made = Rc::new(Made { hash: document.parts.hash(), document });
         if self.known.len() < MOST_KEPT {
-            self.known.insert(digest, document.clone());
+            self.known.insert(digest, Rc::clone(&made));
         }
-        Ok(document)
+        Ok(made)
     }
 
     /// What it comes to; nothing where no row names an identity.

@@ -56,7 +56,7 @@ use crate::session::rows;
 use crate::session::state::State;
 pub use bundle::{BundleVerifyError, bundle};
 pub use evaluators::{Evaluation, Judges};
-use evidence::Evidence;
+use evidence::{Evidence, Taken};
 pub use explained::Explained;
 pub use newest::newest;
 pub use report::{Outcome, Phase, Report, Standing, Status};
@@ -140,7 +140,7 @@ pub fn ledger(file: &Path, folder: &Path, home: &Home) -> Result<Report, VerifyE
         return Err(VerifyError::Io { path: file.to_owned(), source });
     }
     let evidence = Evidence::open(file, folder, home, &Options::default(), None)?;
-    let checked = evidence.read(false, &mut |_row, _key| {})?;
+    let checked = evidence.read(false, &mut |_taken, _key| {})?;
     let mut report = evidence.report(&checked, evidence.chain_phases(&checked));
     report.chain_only = true;
     Ok(report)
@@ -171,7 +171,11 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let mut statements = statements::Statements::of(folder);
     let mut turns = turns::Turns::of(folder, evidence.id(), &kept);
     let mut last = None;
-    let checked = evidence.read(true, &mut |row, key| {
+    let checked = evidence.read(true, &mut |taken, key| {
+        let row = match taken {
+            Taken::Next(rows) => return turns.ahead(rows, key),
+            Taken::Row(row) => row,
+        };
         last = Some(row.timestamp);
         let state = State::from_detail(&row.detail);
         if let Some(state) = &state {

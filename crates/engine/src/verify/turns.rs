@@ -5,16 +5,16 @@
 //! names a statement is checked, and each file that none names is found. Page: `spec/turns.md`.
 
 mod binding;
+mod statement;
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 
 use writ_clients::Client;
 use writ_clients::transcript::MAIN;
 use writ_core::{Agent, Digest, SessionId, Timestamp};
-use writ_evidence::dsse::Envelope;
 use writ_evidence::keys::PublicKey;
 use writ_evidence::row::Row;
 use writ_evidence::tally::{Tally, listed};
@@ -24,17 +24,21 @@ use super::phase_names::TURNS;
 use super::policies::{self, Kept};
 use crate::governing::in_force::PolicyRef;
 use crate::governing::layers::LayerRef;
-use crate::session::rows::{ENDED, RESUMED, event};
+use crate::identity::environment::Standing as PartStanding;
+use crate::session::rows::{ENDED, IdentityRef, RESUMED, event};
 use crate::session::state::State;
-use crate::turns::attest::agent_of;
+use crate::turns::attest::{agent_of, standing_of};
 use crate::turns::gathered::{self, Gathered};
 use crate::turns::named::Named;
-use crate::turns::predicate::{Cumulative, PREDICATE_TYPE, RUN, TREE, Turn};
+use crate::turns::predicate::{Cumulative, Turn};
 use crate::turns::{FOLDER, name};
 use binding::{Behind, Checked};
+use statement::{Ahead, Place};
 
 /// Most turns that a report tells one by one.
 const MOST: usize = 20;
+/// Most documents of identities whose standing is remembered.
+const MOST_STANDINGS: usize = 10_000;
 
 /// What a policy wants of the order of turns.
 #[derive(Clone, Copy, Debug, Default)]
@@ -86,6 +90,10 @@ pub struct Turns<'a> {
     asked: bool,
     agents: BTreeMap<String, OfAgent>,
     names: HashSet<String>,
+    /// Statements of rows that come next.
+    ahead: Ahead,
+    /// What identities' documents say of standing.
+    standings: HashMap<Digest, BTreeMap<String, PartStanding>>,
     /// Turns that do not follow each other: whose, how far apart, and the words for it.
     gaps: Vec<(String, u64, String)>,
     late: u64,
@@ -109,6 +117,8 @@ impl<'a> Turns<'a> {
             asked: false,
             agents: BTreeMap::new(),
             names: HashSet::new(),
+            ahead: Ahead::default(),
+            standings: HashMap::new(),
             gaps: Vec::new(),
             late: 0,
             unpublished: Tally::new(),
@@ -116,6 +126,29 @@ impl<'a> Turns<'a> {
             count: 0,
             ended: false,
         }
+    }
+
+    fn place(&self) -> Place<'_> {
+        Place { folder: self.folder, session: self.session.as_deref(), genesis: self.genesis }
+    }
+
+    /// Reads the statements that the next rows name, which come one by one after this. `key` is the one that signs where they begin.
+    pub fn ahead(&mut self, rows: &[Row], key: Option<&PublicKey>) {
+        let genesis = rows.first().filter(|row| row.sequence == 0).map_or(self.genesis, |row| row.entry_hash);
+        self.ahead = Place { genesis, ..self.place() }.read_ahead(rows, key);
+    }
+
+    /// The standing of the parts of an identity, by its document.
+    fn standing(&mut self, identity: Option<IdentityRef>) -> BTreeMap<String, PartStanding> {
+        let Some(identity) = identity else { return BTreeMap::new() };
+        if let Some(known) = self.standings.get(&identity.document) {
+            return known.clone();
+        }
+        let Some(read) = standing_of(self.folder, identity) else { return BTreeMap::new() };
+        if self.standings.len() < MOST_STANDINGS {
+            self.standings.insert(identity.document, read.clone());
+        }
+        read
     }
 
     /// Takes the next row, the state it holds, and the key that signs there.
@@ -205,7 +238,8 @@ impl<'a> Turns<'a> {
         key: Option<&PublicKey>,
         own: &mut OfAgent,
     ) -> Result<(), String> {
-        let (turn, tree) = self.statement(named, key)?;
+        let ahead = self.ahead.take(row.sequence, key);
+        let (turn, tree) = ahead.unwrap_or_else(|| self.place().read(named, key))?;
         let end = named.rows[1];
         let at = own.open.iter().position(|open| open.first > end).unwrap_or(own.open.len());
         let later = own.open.split_off(at);
@@ -229,7 +263,8 @@ impl<'a> Turns<'a> {
         }
         let sub = (agent != MAIN).then(|| Agent { id: agent.to_owned(), kind: turn.agent.kind.clone() });
         let session = SessionId::new(turn.run_id.clone());
-        let expected = agent_of(self.client, self.folder, sub.as_ref(), &mine, turn.model.clone(), &session);
+        let standing = self.standing(mine.identity);
+        let expected = agent_of(self.client, standing, sub.as_ref(), &mine, turn.model.clone(), &session);
         if turn.agent != expected || turn.agent.kind.is_some() && turn.agent.kind != own.kind {
             return Err("it tells of another agent than the rows".to_owned());
         }
@@ -248,36 +283,6 @@ impl<'a> Turns<'a> {
         own.tree = tree.or(own.tree.take());
         self.late += u64::from(turn.late);
         own.bind(row.sequence, turn)
-    }
-
-    /// The statement that a row names, its signature checked, and the work tree's hash.
-    fn statement(&self, named: &Named, key: Option<&PublicKey>) -> Result<(Turn, Option<String>), String> {
-        let plain = Path::new(&named.name).file_name().is_some_and(|name| name == named.name.as_str());
-        if !plain {
-            return Err("its name is no file's".to_owned());
-        }
-        let path = self.folder.join(FOLDER).join(&named.name);
-        let bytes = super::optional(&path).ok().flatten();
-        let bytes = bytes.ok_or_else(|| format!("{FOLDER}/{} is not there: put it back from a copy", named.name))?;
-        if Digest::of(&bytes) != named.attestation {
-            return Err(format!("{FOLDER}/{} was changed", named.name));
-        }
-        let key = key.ok_or("no key is known that it could be checked with")?;
-        let envelope = Envelope::parse(&bytes).map_err(|error| format!("{}: {error}", named.name))?;
-        let statement = envelope.verify_statement_of::<Turn>(PREDICATE_TYPE, std::slice::from_ref(key));
-        let statement = statement.map_err(|error| format!("{}: {error}", named.name))?.into_payload();
-        let subject = statement.subject();
-        let run = subject.iter().find(|subject| subject.name.starts_with(RUN));
-        let session = self.session.as_deref().unwrap_or_default();
-        let ours = |subject: &&writ_evidence::intoto::ResourceDescriptor| {
-            subject.name == format!("{RUN}{session}") && subject.digest() == Some(self.genesis)
-        };
-        if run.filter(ours).is_none() {
-            return Err(format!("{} is about another run", named.name));
-        }
-        let tree = subject.iter().find(|subject| subject.name == TREE);
-        let tree = tree.and_then(|tree| tree.digest.values().next().cloned());
-        Ok((statement.into_predicate(), tree))
     }
 
     /// Turns follow each other, and so do the parts of one.

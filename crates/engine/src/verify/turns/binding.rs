@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use writ_clients::ahead;
 use writ_clients::transcript::{Line, Transcripts};
 use writ_clients::usage::Spoken;
 use writ_core::Digest;
@@ -140,7 +141,7 @@ impl OfAgent {
         let (last, mut behind) = (self.checked.last().map(|one| one.to), Behind::default());
         // Masked lines have other lengths than those that statements count.
         let (mut number, mut length, mut longer, mut shorter) = (0, 0_u64, 0_u64, 0_u64);
-        let read = kept.lines(path, 0, &mut |line| {
+        let read = ahead::lines(kept, path, 0, &mut |line| {
             length += line.bytes.len() as u64;
             let masked = hidden(number);
             if line.ends {
