@@ -201,9 +201,7 @@ impl Around<'_> {
             let (lease, namespaces, certificate) = keeper::borrow(self.recorder, self.order, shared)?;
             let shown = trust::shown(&self.order.trust, certificate.as_ref());
             let command = Command { shared: Some(namespaces), shown, ..command.again()? };
-            let began = |mut listeners: Listeners| {
-                lease.began(listeners.mounts.take().ok_or_else(|| io::Error::other("no mounts of its own were made"))?)
-            };
+            let began = |listeners: Listeners| lease.began(&listeners);
             match writ_sandbox::run(self.grant, self.confinement, command, self.host, began) {
                 Err(error) if error.is_before_command() && tries < RETRIES => {
                     tries += 1;

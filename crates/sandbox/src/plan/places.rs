@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::resolve::{Found, Resolved, closed_to_others, is_reserve, resolve};
-use super::{Account, PlanError, Reserve};
+use super::{Account, OnRecord, PlanError, Reserve};
 use crate::confinement::Confinement;
 use crate::host_path::HostPath;
 
@@ -55,6 +55,8 @@ pub struct Places {
     stand_in: bool,
     pub entries: BTreeMap<PathBuf, Entry>,
     pub links: Vec<(PathBuf, PathBuf)>,
+    /// Folders that keep their names and are shown as they are: who puts something into one means it to stay.
+    pub used: Vec<PathBuf>,
     masked: BTreeSet<PathBuf>,
     hollow: usize,
 }
@@ -63,7 +65,8 @@ const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random"
 
 impl Places {
     pub fn new(own_root: bool, stand_in: bool) -> Self {
-        Self { own_root, stand_in, entries: BTreeMap::new(), links: Vec::new(), masked: BTreeSet::new(), hollow: 0 }
+        let (entries, links, used, masked) = (BTreeMap::new(), Vec::new(), Vec::new(), BTreeSet::new());
+        Self { own_root, stand_in, entries, links, used, masked, hollow: 0 }
     }
 
     /// `/dev`, `/tmp` and `/proc`.
@@ -164,8 +167,8 @@ impl Places {
         }
     }
 
-    /// What is masked and what is read-only, with every folder above it.
-    pub fn protect(&mut self, confinement: &Confinement) -> Result<(), PlanError> {
+    /// What is masked and what is read-only, with every folder above it. `on_record` says which folders keep a name for another run.
+    pub fn protect(&mut self, confinement: &Confinement, on_record: OnRecord<'_>) -> Result<(), PlanError> {
         let mut held = Vec::new();
         for (paths, mask) in [(&confinement.masked, true), (&confinement.read_only, false)] {
             for path in paths {
@@ -181,7 +184,23 @@ impl Places {
         for (path, found, mask, names_folder) in held {
             self.hold(path, found, mask, names_folder);
         }
+        for folder in on_record()? {
+            self.reserve_too(folder);
+        }
         Ok(())
+    }
+
+    /// A folder that is there only because another run keeps its name goes with that run, and a mount on it with it: unless this one keeps it
+    /// too.
+    fn reserve_too(&mut self, folder: PathBuf) {
+        match self.entries.get_mut(&folder) {
+            Some(Entry::Held { reserve: reserve @ None }) if is_empty(&folder) => *reserve = Some(Reserve::Folder),
+            Some(Entry::Held { reserve: None }) => self.used.push(folder),
+            Some(Entry::Pin { reserve: reserve @ None } | Entry::Mask { folder: true, reserve: reserve @ None }) => {
+                *reserve = Some(Reserve::Folder);
+            }
+            Some(_) | None => {}
+        }
     }
 
     fn hold(&mut self, path: PathBuf, found: Found, mask: bool, names_folder: bool) {
@@ -291,6 +310,10 @@ impl Places {
             }
         }
     }
+}
+
+fn is_empty(folder: &Path) -> bool {
+    fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 pub fn read(path: &Path) -> Result<Vec<u8>, PlanError> {

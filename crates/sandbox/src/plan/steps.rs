@@ -30,6 +30,8 @@ pub fn lay_out(mut places: Places, confinement: &Confinement, ground: Ground) ->
     for (path, entry) in &places.entries {
         steps.add(&places, path, entry)?;
     }
+    let used = places.used.iter().map(|path| Reserved { path: path.clone(), by: Reserve::Folder });
+    steps.plan.reserved.extend(used);
     for (link, target) in &places.links {
         // Where the root is empty, a link on the way to something granted is made again.
         if places.own_root && places.cover(link).is_none() && !places.entries.contains_key(link) {
