@@ -144,7 +144,8 @@ pub fn supervise<T>(
         let files = Refusals::of(&ran.refused, session);
         words.extend(files.words(folder, code != 0));
         Confined {
-            order: order.digest(),
+            // The digest of the order, which was granted by it.
+            order: grant.confinement(),
             level,
             features: Digest::of(json::to_canonical(&features).as_bytes()),
             ended,

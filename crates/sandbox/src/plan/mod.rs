@@ -103,9 +103,9 @@ pub const WORK: &str = "work-";
 pub struct Layer {
     /// The folder and its layer, among what is taken.
     pub slots: [usize; 2],
-    /// Where in the tree of its own they are attached while the overlay is made.
+    /// Where in the tree of its own they are attached while the overlay is made, if they have to be.
     pub at: [CString; 2],
-    /// There, what was changed.
+    /// In the layer, what was changed.
     pub changes: CString,
     /// There, what the kernel works in.
     pub work: CString,

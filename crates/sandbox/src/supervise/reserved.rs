@@ -16,7 +16,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, ResolveFlags, flock, linkat, mknodat, openat2, statat, unlinkat,
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags, ResolveFlags, flock, linkat, mknodat, openat2,
+    renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -25,7 +26,7 @@ use crate::plan::{Reserve, Reserved, is_reserve};
 /// What a run keeps.
 pub struct Names {
     folder: PathBuf,
-    /// What names of files are links to.
+    /// What lies ready to be used again: [`NAME`] and [`RECORD`].
     spare: PathBuf,
     /// Held while names are looked at and mounted.
     looking: Option<File>,
@@ -36,8 +37,12 @@ pub struct Names {
 }
 
 const LOCK: &str = "lock";
-/// In the state folder, a socket of the kind that keeps the name of a file.
+/// A folder in the state folder.
 const SPARE: &str = "spare";
+/// There, a socket of the kind that keeps the name of a file: those are links to it.
+const NAME: &str = "name";
+/// There, a record of a run that has ended.
+const RECORD: &str = "record";
 
 impl Names {
     /// Before the disk is looked at.
@@ -70,9 +75,11 @@ impl Names {
         }
         let mut number = [0u8; 8];
         rustix::rand::getrandom(&mut number, rustix::rand::GetRandomFlags::empty())?;
-        let name = format!("{:016x}", u64::from_ne_bytes(number));
-        let mut options = File::options();
-        let mut file = options.read(true).write(true).create_new(true).mode(0o600).open(self.folder.join(name))?;
+        let path = self.folder.join(format!("{:016x}", u64::from_ne_bytes(number)));
+        // Until it has a lock it is nobody's, but nobody looks for those now. What it said before is more than is kept.
+        let again = renameat_with(CWD, self.spare.join(RECORD), CWD, &path, RenameFlags::NOREPLACE).is_ok();
+        let mut file = File::options().read(true).write(true).create_new(!again).mode(0o600).open(path)?;
+        file.set_len(0)?;
         flock(&file, FlockOperation::LockExclusive)?;
         file.write_all(&encode(reserved))?;
         self.record = Some(file);
@@ -83,7 +90,8 @@ impl Names {
     /// lately. For a caller who is who made inside would be. What cannot be linked, on another disk or mount, is made inside.
     pub fn link(&self, reserved: &[Reserved]) {
         let mut files = reserved.iter().filter(|reserved| reserved.by == Reserve::File).peekable();
-        if files.peek().is_none() || !(is_reserve(&self.spare) || make_spare(&self.spare).is_ok()) {
+        let spare = self.spare.join(NAME);
+        if files.peek().is_none() || !(is_reserve(&spare) || make_spare(&self.spare, &spare).is_ok()) {
             return;
         }
         let mut above: Option<(&Path, OwnedFd)> = None;
@@ -94,7 +102,7 @@ impl Names {
             }
             if let Some((_, folder)) = &above {
                 // Inside it is looked at once more.
-                linkat(CWD, &self.spare, folder, name, AtFlags::empty()).unwrap_or_default();
+                linkat(CWD, &spare, folder, name, AtFlags::empty()).unwrap_or_default();
             }
         }
     }
@@ -143,10 +151,11 @@ fn open_lock(folder: &Path) -> io::Result<File> {
     }
 }
 
-fn make_spare(spare: &Path) -> Result<(), Errno> {
-    match unlinkat(CWD, spare, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => mknodat(CWD, spare, FileType::Socket, Mode::empty(), 0),
-        Err(error) => Err(error),
+fn make_spare(folder: &Path, name: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    match unlinkat(CWD, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(mknodat(CWD, name, FileType::Socket, Mode::empty(), 0)?),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -195,7 +204,13 @@ fn clean(folder: &Path) -> io::Result<()> {
         // Somebody may have put something else there, or taken it away.
         remove(reserved).unwrap_or_default();
     }
-    ended.into_iter().try_for_each(|(path, _)| fs::remove_file(path))
+    let spare = folder.with_file_name(SPARE).join(RECORD);
+    for (path, _) in ended {
+        if renameat_with(CWD, &path, CWD, &spare, RenameFlags::NOREPLACE).is_err() {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
 }
 
 fn remove(reserved: &Reserved) -> Result<(), Errno> {
