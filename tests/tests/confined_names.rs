@@ -28,7 +28,10 @@ fn policy() -> Value {
 }
 
 fn lab(name: &str, user: bool) -> Lab {
-    Lab::of(name, &policy(), user, |_| ())
+    Lab::of(name, &policy(), user, |lab| {
+        let made = Command::new("git").args(["init", "-q"]).current_dir(lab.repository()).status().unwrap();
+        assert!(made.success());
+    })
 }
 
 fn said(lab: &Lab, line: &str) -> String {
@@ -47,8 +50,9 @@ fn script(lab: &Lab, name: &str, text: &str) -> String {
 
 /// Makes what clients obey, says what it could make, and that it is over.
 const MAKES: &str = "for f in .mcp.json .envrc; do echo x > $f && echo ESCAPED $f; done
-mkdir -p .claude .vscode; echo x > .claude/settings.json && echo ESCAPED; echo x > .vscode/tasks.json && echo ESCAPED
-mkdir -p .git/modules/x/hooks && echo ESCAPED; mv .claude c2 && echo ESCAPED; rm -rf .vscode; mkdir .vscode && echo ESCAPED";
+mkdir -p .claude .vscode; for f in .claude/settings.json .vscode/tasks.json; do echo x > $f && echo ESCAPED $f; done
+mkdir -p .git/modules/x/hooks && echo ESCAPED modules; mv .claude c2 && echo ESCAPED c2
+rm -rf .vscode; mkdir .vscode && echo ESCAPED .vscode";
 
 fn wait(what: &str, until: impl Fn() -> bool) {
     let start = Instant::now();
@@ -69,12 +73,13 @@ fn what_a_call_has_left_running_makes_nothing_that_is_kept() {
     for user in WHO {
         let lab = lab("names-left", user);
         let before = names(&lab.repository());
-        let line = script(&lab, "late", &format!("sleep 0.7\n{{ {MAKES}\n}} > src/said 2>/dev/null\necho done > src/over"));
+        let line =
+            script(&lab, "late", &format!("sleep 0.7\n{{ {MAKES}\n}} > src/said 2>/dev/null\necho done > src/over"));
         lab.run(&format!("{line} >/dev/null 2>&1 &"));
         wait("it does not end", || lab.repository().join("src/over").exists());
         assert_eq!(fs::read_to_string(lab.repository().join("src/said")).unwrap(), "", "user {user}");
         // Files go with the last process that they are kept from; folders stay a while.
-        wait("files are left", || !lab.repository().join(".mcp.json").symlink_metadata().is_ok());
+        wait("files are left", || lab.repository().join(".mcp.json").symlink_metadata().is_err());
         assert!(fs::read_dir(lab.repository().join(".claude")).is_ok_and(|entries| entries.count() == 0));
         end(&lab, &before, &[]);
     }
@@ -100,7 +105,6 @@ fn calls_at_once_keep_names_for_each_other() {
         end(&lab, &before, &[]);
     }
 }
-
 
 /// A file that was removed and made anew has lost its mount; one that came since has none; one whose folder was moved is elsewhere.
 #[test]
@@ -145,7 +149,11 @@ fn a_folder_that_keeps_a_name_may_be_used() {
         let folder = lab.repository().join(".vscode");
         wait("it does not stay", || folder.is_dir());
         fs::write(folder.join("tasks.json"), "theirs\n").unwrap();
-        let tries = script(&lab, "tries", "cat .vscode/tasks.json; echo x > .vscode/tasks.json; rm -rf .vscode; mv .vscode v2; true");
+        let tries = script(
+            &lab,
+            "tries",
+            "cat .vscode/tasks.json; echo x > .vscode/tasks.json; rm -rf .vscode; mv .vscode v2; true",
+        );
         for _ in 0..2 {
             assert!(said(&lab, &tries).starts_with("theirs\n"), "user {user}");
             assert_eq!(fs::read_to_string(folder.join("tasks.json")).unwrap(), "theirs\n");

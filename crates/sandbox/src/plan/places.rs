@@ -189,8 +189,11 @@ impl Places {
             Some((top, _)) => (top, true),
             None => (Path::new("/"), !self.own_root),
         };
-        let masked =
-            path.ancestors().skip(1).take_while(|above| *above != top).any(|above| self.masked.contains(above.as_os_str()));
+        let masked = path
+            .ancestors()
+            .skip(1)
+            .take_while(|above| *above != top)
+            .any(|above| self.masked.contains(above.as_os_str()));
         // What root closed to others was meant for root, and is granted by its name: whoever stands in for root gets it.
         let owned = self.stand_in && closed_to_others(&path, folder);
         if masked || !shown || owned {

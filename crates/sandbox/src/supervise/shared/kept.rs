@@ -81,11 +81,13 @@ impl Kept {
     fn end(&self, ended: impl Fn(&Run) -> bool) {
         let (over, left) = std::mem::take(&mut *lock(&self.runs)).into_iter().partition(ended);
         lock(&self.runs).extend::<Vec<Run>>(left);
-        let over: Vec<Run> = over;
-        for mut run in over {
+        let mut over: Vec<Run> = over;
+        for run in &mut over {
             // What cannot be kept longer is made anew the next time.
             drop(self.keep_folders(&mut run.names));
         }
+        // A name that something is mounted on is dear to remove: with the last descriptor the mounts go.
+        drop(over);
         // What cannot be removed now stays on record, and is tried again by the next run.
         drop(sweep(&self.state));
     }

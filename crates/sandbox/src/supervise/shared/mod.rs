@@ -124,6 +124,7 @@ impl Shared {
             self.holder.kill();
         }
         let told = packet::send(socket, &book.ended(name, number, left.is_some()), &[]);
+        drop(mounts);
         match left {
             None | Some(Left::Nobody) => self.kept.give_back(number),
             Some(Left::Somebody) => {}
