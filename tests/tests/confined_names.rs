@@ -51,7 +51,7 @@ fn script(lab: &Lab, name: &str, text: &str) -> String {
 /// Makes what clients obey, says what it could make, and that it is over.
 const MAKES: &str = "for f in .mcp.json .envrc; do echo x > $f && echo ESCAPED $f; done
 mkdir -p .claude .vscode; for f in .claude/settings.json .vscode/tasks.json; do echo x > $f && echo ESCAPED $f; done
-mkdir -p .git/modules/x/hooks && echo ESCAPED modules; mv .claude c2 && echo ESCAPED c2
+echo ../src > .git/commondir && echo ESCAPED commondir; mv .claude c2 && echo ESCAPED c2
 rm -rf .vscode; mkdir .vscode && echo ESCAPED .vscode";
 
 fn wait(what: &str, until: impl Fn() -> bool) {
