@@ -144,7 +144,8 @@ pub fn supervise<T>(
         let files = Refusals::of(&ran.refused, session);
         words.extend(files.words(folder, code != 0));
         Confined {
-            order: order.digest(),
+            // The digest of the order, which was granted by it.
+            order: grant.confinement(),
             level,
             features: Digest::of(json::to_canonical(&features).as_bytes()),
             ended,
@@ -201,9 +202,7 @@ impl Around<'_> {
             let (lease, namespaces, certificate) = keeper::borrow(self.recorder, self.order, shared)?;
             let shown = trust::shown(&self.order.trust, certificate.as_ref());
             let command = Command { shared: Some(namespaces), shown, ..command.again()? };
-            let began = |mut listeners: Listeners| {
-                lease.began(listeners.mounts.take().ok_or_else(|| io::Error::other("no mounts of its own were made"))?)
-            };
+            let began = |listeners: Listeners| lease.began(&listeners);
             match writ_sandbox::run(self.grant, self.confinement, command, self.host, began) {
                 Err(error) if error.is_before_command() && tries < RETRIES => {
                     tries += 1;

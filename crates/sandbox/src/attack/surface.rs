@@ -1,15 +1,21 @@
 //! More of the kernel's paths that nothing confined has a use for.
 
+use std::ffi::CString;
 use std::fs::{self, OpenOptions};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::io::Errno;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::{Errno, read};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
-use rustix::process::pivot_root;
+use rustix::process::{WaitId, WaitIdOptions, pivot_root, waitid};
 
+use super::files::{below, denied};
 use super::kernel::apart;
-use super::{Attack, World, of};
+use super::{Attack, World, ended, of};
 use crate::sys::attempt::{self, kernel};
+use crate::sys::process::run_within;
 
 pub const ATTACKS: &[Attack] = &[
     Attack {
@@ -37,6 +43,18 @@ pub const ATTACKS: &[Attack] = &[
             over(world)?;
             unmount("/tmp", UnmountFlags::DETACH)
         },
+    },
+    Attack { id: "K44", words: "enter an io_uring", run: |_| kernel::enter_ring() },
+    Attack { id: "K45", words: "register with an io_uring", run: |_| kernel::register_ring() },
+    Attack {
+        id: "D14",
+        words: "read a denied file in a process that shares memory",
+        run: |world| sharing(&denied(world), false),
+    },
+    Attack {
+        id: "P26",
+        words: "write a file that is kept in a process that shares memory",
+        run: |world| sharing(&below(world, "open/kept/file"), true),
     },
     Attack { id: "K25", words: "enter a user namespace by clone", run: |_| kernel::clone() },
     Attack {
@@ -110,6 +128,28 @@ fn common_devices() -> Result<(), Errno> {
     ];
     let opened = devices.iter().any(|device| OpenOptions::new().read(true).open(device).is_ok());
     if opened { Ok(()) } else { Err(Errno::ACCESS) }
+}
+
+/// Opens a file in a child that has this process's memory.
+fn sharing(path: &Path, write: bool) -> Result<(), Errno> {
+    let path = CString::new(path.as_os_str().as_bytes()).ok().ok_or(Errno::INVAL)?;
+    let access = if write { OFlags::WRONLY } else { OFlags::RDONLY };
+    let opens = || match open(path.as_c_str(), access | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(file) => {
+            // A mask can be opened by who owns it, and says nothing.
+            let said = write || matches!(read(&file, &mut [0u8; 1]), Ok(1));
+            if said { 0 } else { Errno::NODATA.raw_os_error() }
+        }
+        Err(error) => error.raw_os_error().clamp(1, 255),
+    };
+    let child = run_within(opens)?;
+    loop {
+        match waitid(WaitId::PidFd(child.handle.as_fd()), WaitIdOptions::EXITED) {
+            Err(Errno::INTR) => {}
+            Ok(status) => return ended(status.and_then(|status| status.exit_status())),
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Any list of members that could be written, at most three folders deep.

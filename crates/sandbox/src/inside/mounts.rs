@@ -35,7 +35,7 @@ pub fn build(orders: &mut Orders) -> Result<(), Failed> {
     let processes = if orders.fresh_proc { Some(processes().at(Step::Proc)?) } else { None };
     let terminals = terminals().at(Step::Terminals)?;
     let old_root = open(c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).at(Step::Root)?;
-    let tree = own_tree(orders)?;
+    let (tree, attached) = own_tree(orders)?;
     if orders.plan.own_root {
         let root = part(tree.as_fd(), c"root").at(Step::Root)?;
         enter(root.as_fd()).at(Step::Root)?;
@@ -48,7 +48,9 @@ pub fn build(orders: &mut Orders) -> Result<(), Failed> {
         ready.place(placed).map_err(|(step, error)| (step, error, item))?;
     }
     // The tree of its own lies over the old root, which lies over the new one: whatever is left there is what `..` leads to.
-    leave(&tree).at(Step::Root)?;
+    if attached {
+        leave(&tree).at(Step::Root)?;
+    }
     if orders.plan.own_root { leave(&old_root).at(Step::Root) } else { Ok(()) }
 }
 
@@ -223,39 +225,57 @@ fn terminals() -> Result<OwnedFd, Errno> {
     fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
-/// Folders and files that lie on no disk. It is attached over the root, where only its descriptor finds it, since kernels before 6.15
-/// copy parts of attached trees alone.
-fn own_tree(orders: &mut Orders) -> Result<OwnedFd, Failed> {
+/// Folders and files that lie on no disk, and whether they are attached over the root, where only their descriptor finds them: kernels
+/// before 6.15 copy parts of attached trees alone, and overlay nothing else.
+fn own_tree(orders: &mut Orders) -> Result<(OwnedFd, bool), Failed> {
     let tree = empty_tree(orders).at(Step::Make)?;
-    put(tree.as_fd(), c"/").at(Step::Make)?;
+    // What the caller has taken for the command is of use in an overlay only where it is attached here.
+    let lent = orders.become_user.is_some() && !orders.plan.layers.is_empty();
+    let mut attached = lent || part(tree.as_fd(), EMPTY).is_err();
+    if attached {
+        put(tree.as_fd(), c"/").at(Step::Make)?;
+    }
     for (item, made) in orders.plan.made.iter().enumerate() {
         make(tree.as_fd(), made).item(Step::Make, item)?;
     }
     for (item, (layer, slot)) in orders.plan.layers.iter().zip(&mut orders.layers).enumerate() {
-        *slot = Some(overlay(tree.as_fd(), layer, &orders.slots).item(Step::Overlay, item)?);
+        let mut made = if attached { Err(Errno::INVAL) } else { overlay(layer, &orders.slots) };
+        if matches!(made, Err(Errno::INVAL | Errno::PERM)) {
+            if !attached {
+                put(tree.as_fd(), c"/").item(Step::Overlay, item)?;
+                attached = true;
+            }
+            made = attach(tree.as_fd(), layer, &orders.slots).and_then(|()| overlay(layer, &orders.slots));
+        }
+        *slot = Some(made.item(Step::Overlay, item)?);
     }
     // Its parts are copied with this, so none of them needs it again.
     change(tree.as_fd(), READ_ONLY | NO_SETUID | NO_DEVICES).at(Step::Make)?;
-    Ok(tree)
+    Ok((tree, attached))
+}
+
+/// Attaches a folder and its layer in the tree of its own.
+fn attach(tree: BorrowedFd<'_>, layer: &Layer, slots: &[Option<OwnedFd>]) -> Result<(), Errno> {
+    for (slot, at) in layer.slots.iter().zip(&layer.at) {
+        let taken = slots.get(*slot).and_then(Option::as_ref).ok_or(Errno::BADF)?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let place = openat2(tree, at, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+        put_on(taken.as_fd(), place.as_fd())?;
+    }
+    Ok(())
 }
 
 /// A folder whose changes go to a layer.
-fn overlay(tree: BorrowedFd<'_>, layer: &Layer, slots: &[Option<OwnedFd>]) -> Result<OwnedFd, Errno> {
-    let open = |path: &CStr| {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        openat2(tree, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
-    };
-    for (slot, at) in layer.slots.iter().zip(&layer.at) {
-        let taken = slots.get(*slot).and_then(Option::as_ref).ok_or(Errno::BADF)?;
-        put_on(taken.as_fd(), open(at)?.as_fd())?;
-    }
+fn overlay(layer: &Layer, slots: &[Option<OwnedFd>]) -> Result<OwnedFd, Errno> {
+    let [lower, upper] = layer.slots.map(|slot| slots.get(slot).and_then(Option::as_ref).ok_or(Errno::BADF));
+    let (lower, upper) = (lower?, upper?);
     let context = fsopen(c"overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    let [lower, _] = &layer.at;
-    for (key, path) in [(c"lowerdir", lower), (c"upperdir", &layer.changes), (c"workdir", &layer.work)] {
-        let place = open(path)?;
-        // A value has at most 255 bytes; a path may have more.
-        let mut text = [0; 32];
-        fsconfig_set_string(&context, key, name_of(&place, &mut text)?)?;
+    // A value has at most 255 bytes; a path may have more.
+    fsconfig_set_string(&context, c"lowerdir", name_of(lower, &mut [0; 32])?)?;
+    for (key, path) in [(c"upperdir", &layer.changes), (c"workdir", &layer.work)] {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let place = openat2(upper, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+        fsconfig_set_string(&context, key, name_of(&place, &mut [0; 32])?)?;
     }
     fsconfig_set_flag(&context, c"userxattr")?;
     if !layer.lasting {

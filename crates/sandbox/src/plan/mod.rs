@@ -11,6 +11,7 @@ mod resolve;
 mod steps;
 mod written;
 
+use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -102,9 +103,9 @@ pub const WORK: &str = "work-";
 pub struct Layer {
     /// The folder and its layer, among what is taken.
     pub slots: [usize; 2],
-    /// Where in the tree of its own they are attached while the overlay is made.
+    /// Where in the tree of its own they are attached while the overlay is made, if they have to be.
     pub at: [CString; 2],
-    /// There, what was changed.
+    /// In the layer, what was changed.
     pub changes: CString,
     /// There, what the kernel works in.
     pub work: CString,
@@ -241,6 +242,9 @@ pub struct Ground {
     pub namespaces: bool,
 }
 
+/// Asked for the folders that keep a name for some run, after the disk was looked at.
+pub type OnRecord<'a> = &'a dyn Fn() -> Result<BTreeSet<PathBuf>, PlanError>;
+
 impl Plan {
     /// Looks at the disk and lays the steps out.
     pub fn new(
@@ -248,6 +252,7 @@ impl Plan {
         shown: &[Shown],
         ground: Ground,
         account: &Account,
+        on_record: OnRecord<'_>,
     ) -> Result<Self, PlanError> {
         if !ground.namespaces {
             if let Some(text) = shown.first() {
@@ -261,7 +266,7 @@ impl Plan {
         places.grants(confinement)?;
         written::host_names(&mut places, &confinement.network)?;
         written::shown(&mut places, shown)?;
-        places.protect(confinement)?;
+        places.protect(confinement, on_record)?;
         places.name(account)?;
         steps::lay_out(places, confinement, ground)
     }

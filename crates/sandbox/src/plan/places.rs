@@ -5,11 +5,12 @@
 
 use std::collections::btree_map::Entry as Slot;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::resolve::{Found, Resolved, closed_to_others, is_reserve, resolve};
-use super::{Account, PlanError, Reserve};
+use super::{Account, OnRecord, PlanError, Reserve};
 use crate::confinement::Confinement;
 use crate::host_path::HostPath;
 
@@ -49,13 +50,45 @@ impl Entry {
     }
 }
 
+/// Entries by their places, in the order of their bytes: what is deeper comes later, and paths compared part by part take ten times as long.
+#[derive(Default)]
+pub struct Entries(BTreeMap<OsString, Entry>);
+
+impl Entries {
+    pub fn get(&self, path: &Path) -> Option<&Entry> {
+        self.0.get(path.as_os_str())
+    }
+
+    fn get_mut(&mut self, path: &Path) -> Option<&mut Entry> {
+        self.0.get_mut(path.as_os_str())
+    }
+
+    pub fn has(&self, path: &Path) -> bool {
+        self.0.contains_key(path.as_os_str())
+    }
+
+    pub fn insert(&mut self, path: PathBuf, entry: Entry) {
+        self.0.insert(path.into_os_string(), entry);
+    }
+
+    fn entry(&mut self, path: PathBuf) -> Slot<'_, OsString, Entry> {
+        self.0.entry(path.into_os_string())
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = (&Path, &Entry)> {
+        self.0.iter().map(|(path, entry)| (Path::new(path), entry))
+    }
+}
+
 /// The map.
 pub struct Places {
     pub own_root: bool,
     stand_in: bool,
-    pub entries: BTreeMap<PathBuf, Entry>,
+    pub entries: Entries,
     pub links: Vec<(PathBuf, PathBuf)>,
-    masked: BTreeSet<PathBuf>,
+    /// Folders that keep their names and are shown as they are: who puts something into one means it to stay.
+    pub used: Vec<PathBuf>,
+    masked: BTreeSet<OsString>,
     hollow: usize,
 }
 
@@ -63,7 +96,8 @@ const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random"
 
 impl Places {
     pub fn new(own_root: bool, stand_in: bool) -> Self {
-        Self { own_root, stand_in, entries: BTreeMap::new(), links: Vec::new(), masked: BTreeSet::new(), hollow: 0 }
+        let (entries, links, used, masked) = (Entries::default(), Vec::new(), Vec::new(), BTreeSet::new());
+        Self { own_root, stand_in, entries, links, used, masked, hollow: 0 }
     }
 
     /// `/dev`, `/tmp` and `/proc`.
@@ -106,7 +140,7 @@ impl Places {
             self.device(device.as_path())?;
         }
         for path in &confinement.masked {
-            self.masked.insert(look(path.as_path())?.path);
+            self.masked.insert(look(path.as_path())?.path.into_os_string());
         }
         if let Some(home) = &confinement.home {
             let (source, target) = (look(home.source.as_path())?, look(home.target.as_path())?);
@@ -155,8 +189,11 @@ impl Places {
             Some((top, _)) => (top, true),
             None => (Path::new("/"), !self.own_root),
         };
-        let masked =
-            path.ancestors().skip(1).take_while(|above| *above != top).any(|above| self.masked.contains(above));
+        let masked = path
+            .ancestors()
+            .skip(1)
+            .take_while(|above| *above != top)
+            .any(|above| self.masked.contains(above.as_os_str()));
         // What root closed to others was meant for root, and is granted by its name: whoever stands in for root gets it.
         let owned = self.stand_in && closed_to_others(&path, folder);
         if masked || !shown || owned {
@@ -164,8 +201,8 @@ impl Places {
         }
     }
 
-    /// What is masked and what is read-only, with every folder above it.
-    pub fn protect(&mut self, confinement: &Confinement) -> Result<(), PlanError> {
+    /// What is masked and what is read-only, with every folder above it. `on_record` says which folders keep a name for another run.
+    pub fn protect(&mut self, confinement: &Confinement, on_record: OnRecord<'_>) -> Result<(), PlanError> {
         let mut held = Vec::new();
         for (paths, mask) in [(&confinement.masked, true), (&confinement.read_only, false)] {
             for path in paths {
@@ -177,11 +214,30 @@ impl Places {
             }
         }
         // Masks of folders first: what is below one needs no entry of its own.
-        held.sort();
+        held.sort_by(|one: &(PathBuf, _, _, _), other| {
+            let order = one.0.as_os_str().cmp(other.0.as_os_str());
+            order.then_with(|| (one.1, one.2, one.3).cmp(&(other.1, other.2, other.3)))
+        });
         for (path, found, mask, names_folder) in held {
             self.hold(path, found, mask, names_folder);
         }
+        for folder in on_record()? {
+            self.reserve_too(folder);
+        }
         Ok(())
+    }
+
+    /// A folder that is there only because another run keeps its name goes with that run, and a mount on it with it: unless this one keeps it
+    /// too.
+    fn reserve_too(&mut self, folder: PathBuf) {
+        match self.entries.get_mut(&folder) {
+            Some(Entry::Held { reserve: reserve @ None }) if is_empty(&folder) => *reserve = Some(Reserve::Folder),
+            Some(Entry::Held { reserve: None }) => self.used.push(folder),
+            Some(Entry::Pin { reserve: reserve @ None } | Entry::Mask { folder: true, reserve: reserve @ None }) => {
+                *reserve = Some(Reserve::Folder);
+            }
+            Some(_) | None => {}
+        }
     }
 
     fn hold(&mut self, path: PathBuf, found: Found, mask: bool, names_folder: bool) {
@@ -263,9 +319,9 @@ impl Places {
 
     /// The nearest entry above a path that says what is there.
     pub fn cover(&self, path: &Path) -> Option<(&Path, &Entry)> {
-        path.ancestors().skip(1).find_map(|above| match self.entries.get_key_value(above) {
+        path.ancestors().skip(1).find_map(|above| match self.entries.0.get_key_value(above.as_os_str()) {
             Some((_, Entry::Pin { .. })) | None => None,
-            Some((above, entry)) => Some((above.as_path(), entry)),
+            Some((above, entry)) => Some((Path::new(above), entry)),
         })
     }
 
@@ -281,16 +337,20 @@ impl Places {
     pub fn hollow_out(&mut self) {
         let is_shown =
             |entry: &Entry| matches!(entry, Entry::Grant { .. } | Entry::Shown { .. } | Entry::Layered { .. });
-        let shown = self.entries.iter().filter(|(_, entry)| is_shown(entry));
+        let shown = self.entries.all().filter(|(_, entry)| is_shown(entry));
         let above: BTreeSet<PathBuf> =
             shown.flat_map(|(path, _)| path.ancestors().skip(1)).map(Path::to_owned).collect();
-        for (path, entry) in &mut self.entries {
-            if matches!(entry, Entry::Mask { folder: true, reserve: None }) && above.contains(path) {
+        for (path, entry) in &mut self.entries.0 {
+            if matches!(entry, Entry::Mask { folder: true, reserve: None }) && above.contains(Path::new(path)) {
                 *entry = Entry::Own { name: format!("hollow{}", self.hollow), writable: false };
                 self.hollow += 1;
             }
         }
     }
+}
+
+fn is_empty(folder: &Path) -> bool {
+    fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 pub fn read(path: &Path) -> Result<Vec<u8>, PlanError> {

@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
@@ -43,7 +44,8 @@ const LINKS: usize = 40;
 /// Follows every link of an absolute path without `..`.
 pub fn resolve(path: &Path) -> io::Result<Resolved> {
     if let Some(found) = straight(path) {
-        return Ok(Resolved { path: path.components().collect(), found, links: Vec::new() });
+        let path = if is_plain(path) { path.to_owned() } else { path.components().collect() };
+        return Ok(Resolved { path, found, links: Vec::new() });
     }
     let mut links = Vec::new();
     let mut rest: Vec<OsString> = parts(path);
@@ -80,6 +82,12 @@ pub fn resolve(path: &Path) -> io::Result<Resolved> {
         }
     }
     Ok(Resolved { path: at, found, links })
+}
+
+/// Whether a path is written as its parts are put together.
+fn is_plain(path: &Path) -> bool {
+    let below = path.as_os_str().as_bytes().strip_prefix(b"/");
+    below.is_some_and(|below| below.split(|byte| *byte == b'/').all(|part| !part.is_empty() && part != b"."))
 }
 
 /// What is at a path that holds no link, which the kernel says in one call; `None` where it has to be walked.

@@ -27,18 +27,20 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
 pub fn lay_out(mut places: Places, confinement: &Confinement, ground: Ground) -> Result<Plan, PlanError> {
     places.hollow_out();
     let mut steps = Steps::new(&places, confinement)?;
-    for (path, entry) in &places.entries {
+    for (path, entry) in places.entries.all() {
         steps.add(&places, path, entry)?;
     }
+    let used = places.used.iter().map(|path| Reserved { path: path.clone(), by: Reserve::Folder });
+    steps.plan.reserved.extend(used);
     for (link, target) in &places.links {
         // Where the root is empty, a link on the way to something granted is made again.
-        if places.own_root && places.cover(link).is_none() && !places.entries.contains_key(link) {
+        if places.own_root && places.cover(link).is_none() && !places.entries.has(link) {
             steps.make(&below("root", link), MadeKind::Link(text(target)?))?;
         }
     }
     for link in &confinement.links {
         let name = link.name.as_path();
-        let is_there = places.entries.keys().any(|path| path.starts_with(name)) || places.cover(name).is_some();
+        let is_there = places.entries.all().any(|(path, _)| path.starts_with(name)) || places.cover(name).is_some();
         let is_link = places.links.iter().any(|(known, _)| known.starts_with(name) || name.starts_with(known));
         if !places.own_root || is_there || is_link {
             return Err(PlanError::Taken(name.to_owned()));
@@ -46,7 +48,7 @@ pub fn lay_out(mut places: Places, confinement: &Confinement, ground: Ground) ->
         steps.make(&below("root", name), MadeKind::Link(text(link.target.as_path())?))?;
     }
     let folder = look(confinement.folder.as_path())?.path;
-    if places.own_root && places.cover(&folder).is_none() && !places.entries.contains_key(&folder) {
+    if places.own_root && places.cover(&folder).is_none() && !places.entries.has(&folder) {
         // The command starts there, whether or not anything in it is granted.
         steps.make(&below("root", &folder), MadeKind::Folder(0o755))?;
     }
@@ -174,12 +176,11 @@ impl Steps {
         let lower = self.plan.taken.len();
         self.take(path, true, true, false)?;
         self.lend(layer)?;
-        let at = |name: &str| text(format!("{above}/{name}").as_ref());
         self.plan.layers.push(Layer {
             slots: [lower, lower + 1],
             at: [text(below.as_ref())?, text(above.as_ref())?],
-            changes: at(CHANGES)?,
-            work: at(&work())?,
+            changes: text(CHANGES.as_ref())?,
+            work: text(work().as_ref())?,
             lasting,
         });
         Ok(What::Layer(number))

@@ -47,7 +47,7 @@ pub fn host_names(places: &mut Places, network: &Network) -> Result<(), PlanErro
 /// Shows a text over a file of the host's, where that is one and nothing else is to be shown there.
 fn write_over(places: &mut Places, file: &str, text: impl FnOnce(Vec<u8>) -> Vec<u8>) -> Result<(), PlanError> {
     let resolved = look(Path::new(file))?;
-    if resolved.found != Found::File || places.entries.contains_key(&resolved.path) {
+    if resolved.found != Found::File || places.entries.has(&resolved.path) {
         return Ok(());
     }
     let hidden = places.own_root && places.cover(&resolved.path).is_none();

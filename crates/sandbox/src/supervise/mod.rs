@@ -142,6 +142,8 @@ pub struct Listeners {
     pub connected: Option<Connected>,
     /// Where namespaces are shared, what stands for the run's own mounts: all its processes have them, and no others.
     pub mounts: Option<OwnedFd>,
+    /// There, its record of the names that it keeps.
+    pub names: Option<OwnedFd>,
 }
 
 /// How a run ended.
@@ -247,8 +249,11 @@ pub fn carry_out<T>(
     let before = forwarded.block().map_err(outside("hold signals back"))?;
     let restore = Restore(before);
     let mut names = Names::begin(host.state).map_err(|error| RunError::Outside("keep the record of names", error))?;
-    let (prepared, mut orders) = prepare::prepare(confinement, command, host.features, before, ignored)?;
+    let (prepared, mut orders) = prepare::prepare(confinement, command, host.features, (before, ignored), &names)?;
     names.record(&orders.plan.reserved).map_err(|error| RunError::Outside("record reserved names", error))?;
+    if !prepared.identity.other || prepared.identity.mapped {
+        names.link(&orders.plan.reserved);
+    }
     let signals = forwarded.descriptor().map_err(outside("receive signals"))?;
     let group = Group::new(&confinement.limits)?;
     let started = Instant::now();
@@ -266,6 +271,7 @@ pub fn carry_out<T>(
     names.placed();
     if let Some(mounts) = &listeners.mounts {
         note_mounts(confinement, mounts)?;
+        listeners.names = names.shared().map_err(|error| RunError::Outside("share the record of names", error))?;
     }
     // What the caller holds from here on is in no core and in nobody's reach.
     let closed = Closed::now().map_err(outside("close this process"))?;
@@ -429,12 +435,17 @@ impl Sandbox {
             Some(socket) => shutdown(socket, Shutdown::Both).unwrap_or_default(),
         }
     }
+
+    /// Ends it, and returns when everything inside has ended.
+    fn end(&self) {
+        self.kill();
+        // In a namespace the kernel answers once every process of it is gone; without, the first process does.
+        while let Err(Errno::INTR) = waitid(WaitId::PidFd(self.child.handle.as_fd()), WaitIdOptions::EXITED) {}
+    }
 }
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        self.kill();
-        // In a namespace the kernel answers once every process of it is gone; without, the first process does.
-        while let Err(Errno::INTR) = waitid(WaitId::PidFd(self.child.handle.as_fd()), WaitIdOptions::EXITED) {}
+        self.end();
     }
 }

@@ -12,6 +12,7 @@ use rustix::process::Resource;
 use seccompiler::sock_filter;
 
 use super::identity::{self, Who};
+use super::reserved::Names;
 use super::{Awaited, Command, Joined, RunError, environment, temporary};
 use crate::calls::{self, Watched};
 use crate::confinement::{Confinement, Limits, Network, UnixSockets};
@@ -34,8 +35,8 @@ pub fn prepare(
     confinement: &Confinement,
     mut command: Command,
     features: &Features,
-    mask: Mask,
-    ignored: Ignored,
+    (mask, ignored): (Mask, Ignored),
+    names: &Names,
 ) -> Result<(Prepared, Orders), RunError> {
     let namespaces = features.missing(Level::Namespaces).is_empty();
     if let Some(missing) = features.missing(Level::Landlock).first().filter(|_| !namespaces) {
@@ -53,6 +54,7 @@ pub fn prepare(
         &command.shown,
         Ground { landlock: abi, fresh_proc: features.fresh_proc, stand_in: identity.mapped, namespaces },
         &Account { uid: identity.uid, gid: identity.gid, home },
+        &|| names.folders().map_err(|error| PlanError::Disk { path: names.folder().to_owned(), error }),
     )?;
     temporary::make_grounds(&plan.grounds, &identity)?;
     let mut shared = command.shared.take().map(Awaited::lent).transpose().map_err(RunError::NotLent)?;

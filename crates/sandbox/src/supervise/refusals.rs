@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{Mode, OFlags, ResolveFlags, StatVfsMountFlags, fstatvfs, open, openat2};
 use rustix::io::Errno;
 
@@ -125,9 +125,25 @@ impl Watch {
     }
 }
 
-/// Lets every call go on, whatever it names, until nobody is left who makes one.
-pub fn let_go_on(listener: OwnedFd, observer: Option<Observer>) -> io::Result<()> {
-    thread(move || watch(&listener, None, None, None, observer.as_ref(), None)).map(drop)
+/// Lets every call go on, whatever it names, until nobody is left who makes one; then `over` is called.
+pub fn let_go_on(
+    listener: OwnedFd,
+    observer: Option<Observer>,
+    over: impl FnOnce() + Send + 'static,
+) -> io::Result<()> {
+    let all = move || {
+        let seen = watch(&listener, None, None, None, observer.as_ref(), None);
+        over();
+        seen
+    };
+    thread(all).map(drop)
+}
+
+/// Whether nobody is left who makes calls that are handed over.
+pub fn is_over(listener: &OwnedFd) -> bool {
+    let mut source = [PollFd::new(listener, PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut source, Some(&now)), Ok(1)) && source.iter().all(|source| source.revents() == PollFlags::HUP)
 }
 
 fn thread(watch: impl FnOnce() -> Seen + Send + 'static) -> io::Result<JoinHandle<Seen>> {

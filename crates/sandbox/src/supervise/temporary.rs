@@ -10,8 +10,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Uid, chownat, mkdirat, openat2, renameat_with,
-    symlinkat,
+    AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Uid, XattrFlags, chownat, fsetxattr, lgetxattr,
+    mkdirat, openat2, renameat_with,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -73,18 +73,25 @@ fn make_whole(folder: &Path, who: &Who) -> io::Result<()> {
     }
 }
 
-/// In what the kernel works in: the number of the mounts that have it, which what a command leaves running has, too.
-const MOUNTS: &str = "mounts";
+/// An attribute of what the kernel works in: the number of the mounts that have it, which what a command leaves running has, too. An overlay
+/// keeps attributes of its own in the same way, so it can be set wherever there is one.
+const MOUNTS: &str = "user.writ.mounts";
 /// How many are there before those that nobody has are looked for.
 const WORKS: usize = 16;
 
 /// Notes who has it, for whoever comes when this process is gone.
 pub fn note_mounts(layer: &Path, mounts: u64) -> Result<(), RunError> {
-    let noted = top(&layer.join(work())).and_then(|folder| symlinkat(mounts.to_string(), folder, MOUNTS));
-    match noted {
-        Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(error) => Err(RunError::Outside("note who has a layer", error.into())),
-    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let work = openat2(CWD, layer.join(work()), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);
+    work.and_then(|work| fsetxattr(work, MOUNTS, mounts.to_string().as_bytes(), XattrFlags::empty()))
+        .map_err(|error| RunError::Outside("note who has a layer", error.into()))
+}
+
+/// Who was noted.
+fn noted_mounts(work: &Path) -> Option<u64> {
+    let mut bytes = [0u8; 32];
+    let length = lgetxattr(work, MOUNTS, bytes.as_mut_slice()).ok()?;
+    std::str::from_utf8(bytes.get(..length)?).ok()?.parse().ok()
 }
 
 /// Removes what the kernel worked in for processes that are gone, where nothing that they started has it any more.
@@ -102,8 +109,7 @@ pub fn sweep_works(layer: &Path) {
     for work in works {
         let number = work.file_name().and_then(|name| name.to_str()?.strip_prefix(WORK).map(str::to_owned));
         let lives = number.is_none_or(|number| Path::new("/proc").join(number).exists());
-        let has = fs::read_link(work.join(MOUNTS)).ok().and_then(|text| text.to_str()?.parse::<u64>().ok());
-        if !lives && has.is_none_or(|mounts| !held.contains(&mounts)) {
+        if !lives && noted_mounts(&work).is_none_or(|mounts| !held.contains(&mounts)) {
             remove_work(&work);
         }
     }

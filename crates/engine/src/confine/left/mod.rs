@@ -131,6 +131,9 @@ impl Left {
     /// Takes back what is to be taken back, and forgets it. `home` is the user's, whose own templates git copies.
     pub fn settle(&self, confinement: &Confinement, home: Option<&Path>) -> Settled {
         let Changed { git, moved, unseen, unclear, later } = std::mem::take(&mut *self.changed());
+        if !unseen && !unclear && git.is_empty() && moved.is_empty() && later.is_empty() {
+            return Settled::default();
+        }
         let mut repositories = Repositories::of(confinement, home);
         if unseen {
             repositories.find_all();

@@ -17,6 +17,7 @@ use rustix::net::{
 use rustix::process::geteuid;
 
 use super::packet;
+use crate::supervise::Listeners;
 
 /// What is said at the end of a run whose children may stay.
 pub const WELL: &[u8] = b"well";
@@ -69,9 +70,11 @@ impl Lease {
         packet::receive(&socket).map(drop)
     }
 
-    /// Says which mounts the run's processes have, before its command starts.
-    pub fn began(&self, mounts: OwnedFd) -> io::Result<()> {
-        packet::send(&self.0, b"began", &[mounts.as_fd()])?;
+    /// Says which mounts the run's processes have, and hands over the record of its names, before its command starts.
+    pub fn began(&self, listeners: &Listeners) -> io::Result<()> {
+        let mounts = listeners.mounts.as_ref().ok_or_else(|| io::Error::other("no mounts of its own were made"))?;
+        let both: Vec<_> = [Some(mounts), listeners.names.as_ref()].into_iter().flatten().map(AsFd::as_fd).collect();
+        packet::send(&self.0, b"began", &both)?;
         packet::receive(&self.0).map(drop)
     }
 

@@ -4,6 +4,7 @@
 //! Its invariant: with this value everything in them ends. What runs have in common there is their user, so what keeps them apart is that
 //! each is in a Landlock domain of its own: none can look into another, nor into what builds the next. They can signal each other.
 
+mod kept;
 mod kill;
 mod lease;
 mod packet;
@@ -16,16 +17,18 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::hear::await_ready;
-use super::{Host, Listeners, Observer, RunError, Sandbox, identity, outside, prepare, refusals, sweep};
+use super::{Host, Listeners, Observer, RunError, Sandbox, identity, outside, prepare, refusals};
 use crate::confinement::{Confinement, Network, Session, Survivors};
 use crate::features::{Layer, Level};
 use crate::inside::{self, Base, Join};
 use crate::message::{self, Failure, Message};
 use crate::sys::process::{Forked, clone};
+use kept::Kept;
 pub use kill::all_mounts;
 pub use lease::{Awaited, Joined, Lease, listen};
 
@@ -48,7 +51,7 @@ pub struct Shared {
     network: Option<File>,
     processes: File,
     owners: Option<File>,
-    state: PathBuf,
+    kept: Arc<Kept>,
 }
 
 impl Shared {
@@ -87,8 +90,8 @@ impl Shared {
         let (user, processes) = (open("user")?, open("pid")?);
         message::send(&ours, Message::Go, &[]).map_err(outside("begin"))?;
         let owners = if who.mapped { Some(identity::owners()?.into()) } else { None };
-        let state = host.state.to_owned();
-        Ok((Self { holder, _socket: ours, user, network, processes, owners, state }, listeners))
+        let kept = Arc::new(Kept::new(host.state.to_owned()));
+        Ok((Self { holder, _socket: ours, user, network, processes, owners, kept }, listeners))
     }
 
     /// The mounts of whoever has this socket in their network; `None` where nobody is found to have it.
@@ -102,25 +105,62 @@ impl Shared {
         let lent = lease::KINDS.into_iter().zip(all).filter_map(|(kind, lent)| Some((kind, lent?.as_fd())));
         let (kinds, lent): (Vec<u8>, Vec<_>) = lent.unzip();
         packet::send(socket, &kinds, &lent)?;
-        let (_, mut descriptors) = packet::receive(socket)?;
+        let (_, descriptors) = packet::receive(socket)?;
+        let mut descriptors = descriptors.into_iter().map(File::from);
         // While it is open, no other mounts get the same number.
-        let mounts = File::from(descriptors.pop().ok_or_else(|| io::Error::other("no mounts"))?);
+        let mounts = descriptors.next().ok_or_else(|| io::Error::other("no mounts"))?;
         let number = mounts.metadata()?.ino();
+        if let Some(names) = descriptors.next() {
+            self.kept.take(&mounts, names)?;
+        }
         book.began(name, number);
         let ended = packet::send(socket, b"known", &[]).and_then(|()| packet::receive(socket));
-        let well = ended.is_ok_and(|(word, mut watched)| {
-            // Before anything else: what was left running waits for it.
-            let goes_on = watched.pop().is_none_or(|listener| refusals::let_go_on(listener, book.observer()).is_ok());
-            word == lease::WELL && goes_on
-        });
-        if !well && kill::all_of(number, self.holder.pid()).is_err() {
+        let left = match ended {
+            Ok((word, watched)) if word == lease::WELL => self.left(number, watched, book),
+            Ok(_) | Err(_) => None,
+        };
+        if left.is_none() && kill::all_of(number, self.holder.pid()).is_err() {
             // What cannot be ended alone ends with everything else.
             self.holder.kill();
         }
-        let told = packet::send(socket, &book.ended(name, number, well), &[]);
-        // It left that to this process. What cannot be removed now stays on record, and is tried again by the next run.
-        drop(sweep(&self.state));
+        let told = packet::send(socket, &book.ended(name, number, left.is_some()), &[]);
+        drop(mounts);
+        match left {
+            None | Some(Left::Nobody) => self.kept.give_back(number),
+            Some(Left::Somebody) => {}
+            Some(Left::Unknown) => self.kept.look(),
+        }
         told
+    }
+
+    /// Who is left of a run that ended well; nobody can be told where their calls cannot be answered.
+    fn left(&self, mounts: u64, mut watched: Vec<OwnedFd>, book: &dyn Book) -> Option<Left> {
+        let Some(listener) = watched.pop() else { return Some(Left::Unknown) };
+        if refusals::is_over(&listener) {
+            return Some(Left::Nobody);
+        }
+        let kept = Arc::clone(&self.kept);
+        // Before anything else: what was left running waits for it.
+        refusals::let_go_on(listener, book.observer(), move || kept.give_back(mounts)).ok()?;
+        Some(Left::Somebody)
+    }
+}
+
+/// Who is left of a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Nobody,
+    /// Who ends sometime, which is told.
+    Somebody,
+    /// Who has to be looked for.
+    Unknown,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Then nothing has any mounts of theirs.
+        self.holder.end();
+        self.kept.finish();
     }
 }
 

@@ -20,6 +20,8 @@ use super::{Book, Shared, kill, lease, packet, same_namespace};
 
 /// How often it is seen whether anything is still running.
 const LOOK: Duration = Duration::from_secs(5);
+/// How long folders that keep a name stay for the next run.
+const REST: Duration = Duration::from_secs(30);
 /// Processes that are no client of anybody: the first of a system, and what stands in for it.
 const NOBODY: i32 = 1;
 
@@ -64,6 +66,12 @@ impl Shared {
                     .name("lend".to_owned())
                     .spawn(move || shared.answer(&socket, &*book, &counter))?;
                 last = Instant::now();
+            }
+            if !asked {
+                self.kept.look();
+                if counter.lent.load(Ordering::SeqCst) == 0 && last.elapsed() > REST {
+                    self.kept.rest();
+                }
             }
             let left = counter.clients_left();
             let retired = counter.retired.load(Ordering::SeqCst);
