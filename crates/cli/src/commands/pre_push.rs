@@ -18,7 +18,7 @@ pub fn install(root: &Path, program: &str) -> Result<(), Failure> {
     let path = place(root)?;
     let line = format!("{} agentflow verify", quoted(program));
     let text = format!(
-        "#!/bin/sh\n{MARK}: nothing is pushed while a session of an agent here does not verify.\n# `$CURRENT_RUN` names a run or a session; else it is the last run here, or the newest session.\nexec {line}\n"
+        "#!/bin/sh\n{MARK}: nothing is pushed while the last run here, or without one the newest session, does not\n# verify. `$CURRENT_RUN` names another run or session.\nexec {line}\n"
     );
     match fs::read_to_string(&path) {
         Ok(there) if there == text => {
