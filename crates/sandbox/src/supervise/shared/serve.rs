@@ -62,9 +62,15 @@ impl Shared {
             if asked && let Ok(socket) = accept_with(listener, SocketFlags::CLOEXEC) {
                 counter.lent.fetch_add(1, Ordering::SeqCst);
                 let (shared, book, counter) = (Arc::clone(self), Arc::clone(&book), Arc::clone(&counter));
-                thread::Builder::new()
-                    .name("lend".to_owned())
-                    .spawn(move || shared.answer(&socket, &*book, &counter))?;
+                let answer = move || {
+                    // Who asked sees by the closing of the socket that it came to nothing.
+                    drop(shared.answer(&socket, &*book, &counter));
+                    drop(socket);
+                    // Before it counts as given back: whoever has it last gives the names back, and has to be waited for.
+                    drop(shared);
+                    counter.given_back();
+                };
+                thread::Builder::new().name("lend".to_owned()).spawn(answer)?;
                 last = Instant::now();
             }
             if !asked {
@@ -105,14 +111,7 @@ impl Shared {
         Ok([asked, ended])
     }
 
-    fn answer(&self, socket: &OwnedFd, book: &dyn Book, counter: &Counter) {
-        // Who asked sees by the closing of the socket that it came to nothing.
-        drop(self.answer_or_fail(socket, book, counter));
-        counter.lent.fetch_sub(1, Ordering::SeqCst);
-        rustix::io::write(&counter.changed, &1u64.to_ne_bytes()).unwrap_or_default();
-    }
-
-    fn answer_or_fail(&self, socket: &OwnedFd, book: &dyn Book, counter: &Counter) -> io::Result<()> {
+    fn answer(&self, socket: &OwnedFd, book: &dyn Book, counter: &Counter) -> io::Result<()> {
         let peer = socket_peercred(socket)?;
         if peer.uid != geteuid() || !same_namespace(peer.pid.as_raw_nonzero().get()) {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "asked for by somebody else"));
@@ -132,6 +131,11 @@ impl Shared {
 }
 
 impl Counter {
+    fn given_back(&self) {
+        self.lent.fetch_sub(1, Ordering::SeqCst);
+        rustix::io::write(&self.changed, &1u64.to_ne_bytes()).unwrap_or_default();
+    }
+
     fn clients(&self) -> MutexGuard<'_, Vec<(Pid, Arc<OwnedFd>)>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }

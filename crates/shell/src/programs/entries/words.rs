@@ -130,6 +130,7 @@ words! {
         "read" Read "files that are read",
         "listed" Listed "files of which only the name, the size or the date is looked at",
         "written" Written "files that are written; `+x` is an editor's command",
+        "edited" Edited "files that are read and written; `+x` is an editor's command",
         "written-trees" WrittenTrees "folders that are written whole",
         "first-read" FirstRead "the first is a file that is read",
         "first-written" FirstWritten "the first is a file that is written",

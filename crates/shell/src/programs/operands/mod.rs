@@ -165,6 +165,12 @@ fn files(eval: &mut Eval<'_>, base: &str, kind: Operands, split: &Split<'_>, arg
         Operands::Read => all(eval, words, Access::Read, split.tree),
         Operands::WrittenIfFixed => unlisted::fixed(eval, base, split),
         Operands::Written => edited(eval, words, split.tree),
+        Operands::Edited => {
+            let command = |word: &&Word| word.literal().is_some_and(|text| text.starts_with('+'));
+            let files: Vec<&Word> = words.iter().copied().filter(|word| !command(word)).collect();
+            all(eval, &files, Access::Read, split.tree);
+            edited(eval, words, split.tree);
+        }
         Operands::Listed => {
             let sign = |word: &&Word| {
                 word.literal().is_some_and(|text| matches!(text.as_str(), "]" | "=" | "!=" | "==" | "!"))
@@ -175,6 +181,7 @@ fn files(eval: &mut Eval<'_>, base: &str, kind: Operands, split: &Split<'_>, arg
         Operands::FirstRead => all(eval, first, Access::Read, false),
         Operands::FirstWritten => all(eval, first, Access::Write, false),
         Operands::Sqlite => {
+            all(eval, first, Access::Read, false);
             all(eval, first, Access::Write, false);
             from(1).iter().for_each(|word| values::sql(eval, word));
         }

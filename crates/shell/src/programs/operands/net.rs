@@ -238,7 +238,7 @@ impl Nets {
                 words.iter().for_each(|word| self.urls_in(word));
             }
             Operands::ImageReferences => words.iter().for_each(|word| self.reference(word)),
-            Operands::Read | Operands::Written | Operands::FirstRead => {
+            Operands::Read | Operands::Written | Operands::Edited | Operands::FirstRead => {
                 words.iter().filter(|word| is_url(word)).for_each(|word| self.url(word))
             }
             Operands::Socat => words.iter().for_each(|word| self.socat(word)),
