@@ -138,6 +138,11 @@ pub fn document(text: &str) {
     took(writeln!(out, "{shown}").and_then(|()| out.flush()));
 }
 
+/// A text as one word of a shell line.
+pub fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 /// Foreign text on one line: a name must not paint a line of its own.
 pub fn plain(text: &str) -> String {
     visible::line(text).into_owned()

@@ -3,15 +3,14 @@
 //! Owns R62's first three parts: declared, permitted, not forbidden. Records nothing. Invariant: whatever cannot be decided is denied, and
 //! says why.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use cedar_policy::{Authorizer, Decision, Entities, Entity, EntityUid, PolicyId, PolicySet, ResourceConstraint};
+use cedar_policy::{Authorizer, Decision, Entities, Entity, EntityUid, PolicyId};
 use serde::Serialize;
 use writ_core::json::Value;
 
 use super::request::{BadRequest, Request, uid};
-use super::rules::{Rules, speaks};
-use super::schema::{ACTIONS, Action};
+use super::rules::Rules;
 use crate::agent::Agent;
 use crate::directive::Directive;
 use crate::names::{Resolved, resolve, tool_name};
@@ -62,50 +61,6 @@ impl Decided {
 
     fn denied(reason: String) -> Self {
         Self { decision: "deny", rules: Vec::new(), reasons: vec![reason], errors: Vec::new() }
-    }
-}
-
-/// The policies that may speak on an action.
-#[derive(Debug, Default)]
-struct Speaking {
-    /// On more than one resource.
-    any: PolicySet,
-    /// On one resource alone, by that.
-    one: HashMap<EntityUid, PolicySet>,
-}
-
-/// Policies by what they may speak on: of all others, the head is false.
-#[derive(Debug, Default)]
-pub(super) struct ByAction(HashMap<&'static str, Speaking>);
-
-impl ByAction {
-    /// Sorts them.
-    pub(super) fn of(all: &PolicySet) -> Self {
-        let of_action = |action: &Action| {
-            let mut speaking = Speaking::default();
-            for policy in all.policies().filter(|policy| speaks(policy, action.name)) {
-                let set = match policy.resource_constraint() {
-                    ResourceConstraint::Eq(uid) => speaking.one.entry(uid).or_default(),
-                    _ => &mut speaking.any,
-                };
-                set.add(policy.clone()).ok()?;
-            }
-            Some((action.name, speaking))
-        };
-        // An action that is not among them has all policies asked.
-        Self(ACTIONS.iter().filter_map(of_action).collect())
-    }
-
-    /// Those that are asked about an action on a resource.
-    fn asked<'a>(
-        &'a self,
-        all: &'a PolicySet,
-        action: &str,
-        resource: &EntityUid,
-    ) -> impl Iterator<Item = &'a PolicySet> {
-        let known = self.0.get(action);
-        let one = known.and_then(|speaking| speaking.one.get(resource));
-        std::iter::once(known.map_or(all, |speaking| &speaking.any)).chain(one)
     }
 }
 
@@ -294,6 +249,7 @@ fn ancestors(kind: &str, id: &str, resource: &EntityUid) -> Result<Entities, Bad
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cedar::by_action::ByAction;
     use crate::{Options, lint};
 
     /// What is asked of sorted policies is what Cedar says of all of them.

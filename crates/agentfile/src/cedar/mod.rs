@@ -3,6 +3,7 @@
 //! Owns how directives and blocks become one set of policies, and how a request is decided by it. Refuses to decide with policies that
 //! have errors. Invariant: a request is allowed only if a policy permits it, none forbids it, and no policy erred (R5).
 
+mod by_action;
 mod decide;
 mod lower;
 mod request;

@@ -10,7 +10,7 @@ use cedar_policy::{
 };
 use writ_core::Digest;
 
-use super::decide::ByAction;
+use super::by_action::{ByAction, speaks};
 use super::lower;
 use super::schema::{ACTIONS, Action, known_action, schema};
 use super::split::{place_at, split, words};
@@ -331,16 +331,6 @@ fn together(written: &[Written]) -> Option<Vec<Policy>> {
 
 fn is_exact(policy: &Policy, word: &str) -> bool {
     matches!(policy.resource_constraint(), ResourceConstraint::Eq(uid) if id_of(&uid, "Tool").as_deref() == Some(word))
-}
-
-/// Whether a policy may speak on an action.
-pub(super) fn speaks(policy: &Policy, action: &str) -> bool {
-    let is = |uid: &EntityUid| uid.id().unescaped() == action;
-    match policy.action_constraint() {
-        ActionConstraint::Any => true,
-        ActionConstraint::Eq(uid) => is(&uid),
-        ActionConstraint::In(uids) => uids.iter().any(is),
-    }
 }
 
 /// The id of an entity of a type of the schema.

@@ -15,7 +15,6 @@ use writ_engine::verify::package::chain;
 use writ_service::{Policies, mcp::ask};
 
 use super::agentfile;
-use super::agentfile::project::quoted;
 use super::decide::decide;
 use super::package::build::Pulled;
 use crate::args::{LockArgs, RegistryArgs};
@@ -186,7 +185,8 @@ impl Here {
         let Some(path) = governing::find(&self.folder) else { return Ok(()) };
         let governing = governing::open(&path, None, &Trust::open(environment::home().state.as_deref()));
         let governing = governing.map_err(|error| error.to_string())?;
-        let words: Vec<String> = std::iter::once(command).chain(args.iter().map(String::as_str)).map(quoted).collect();
+        let words: Vec<String> =
+            std::iter::once(command).chain(args.iter().map(String::as_str)).map(output::quoted).collect();
         let line = words.join(" ");
         let input = [("command".to_owned(), Value::from(line.as_str()))].into_iter().collect();
         let call = ToolCall::new("Bash", Value::Object(input), self.folder.to_string_lossy());

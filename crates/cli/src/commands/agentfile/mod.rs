@@ -3,7 +3,7 @@
 pub mod base;
 mod decide;
 mod lint;
-pub mod project;
+mod project;
 mod prove;
 mod show;
 

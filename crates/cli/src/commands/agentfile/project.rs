@@ -92,15 +92,10 @@ fn plain(name: &str, what: &str) -> Result<(), Failure> {
     Err(Failure::could_not(format!("`{what}` cannot be a file of the tree: `{name}` would be elsewhere, or hidden")))
 }
 
-/// A text as one word of a shell line.
-pub fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
 /// The commands. Gives what nothing here can call.
 fn tools(opened: &Opened, tree: &mut Tree) -> Result<Vec<String>, Failure> {
     let mut left = Vec::new();
-    let file = quoted(&opened.file.to_string_lossy());
+    let file = output::quoted(&opened.file.to_string_lossy());
     for reference in opened.declared() {
         let name = command_name(&opened.linted.agent, &reference)?;
         let tool = match opened.tool(&reference) {
@@ -114,7 +109,7 @@ fn tools(opened: &Opened, tree: &mut Tree) -> Result<Vec<String>, Failure> {
         let script = |about: &str, command: &str| {
             format!(
                 "#!/bin/sh\n# {about}\nexec writ tool {command} {} --file {file} \"$@\"\n",
-                quoted(&reference.to_string())
+                output::quoted(&reference.to_string())
             )
         };
         let call = script(

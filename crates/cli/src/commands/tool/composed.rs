@@ -15,7 +15,7 @@ use writ_core::json::{self, Object, Value};
 use writ_core::{Timestamp, ToolCall, ToolKind, Verdict};
 use writ_policy::{Lexical, Setting, decide};
 
-use crate::commands::agentfile::project::quoted;
+use crate::output::quoted;
 
 /// Whose call it is, and where.
 pub struct Named<'a> {
