@@ -230,7 +230,17 @@ fn what_an_agentfile_starts_is_judged_when_writ_starts_it() {
     all(false, "what it names is allowed");
     wrote(".mcp.json", &server("../../.env"));
     all(true, "a server");
+    wrote(".mcp.json", &format!(r#"{{"mcpServers":{{}},"projects":{{"p":{}}}}}"#, server("../../.env")));
+    all(true, "a server of a project");
     fs::remove_file(place.folder.join("repository/src/x/.mcp.json")).unwrap();
+    for settings in [".gemini/settings.json", ".qwen/settings.json"] {
+        wrote(settings, &server("../../.env"));
+        all(true, settings);
+        fs::remove_file(place.folder.join("repository/src/x").join(settings)).unwrap();
+    }
+    wrote(".codex/config.toml", "[mcp_servers.s]\ncommand = \"cat\"\nargs = [\"../../.env\"]\n");
+    all(true, "Codex's");
+    fs::remove_file(place.folder.join("repository/src/x/.codex/config.toml")).unwrap();
     all(false, "no server");
     wrote("tools/run", "#!/bin/sh\ncat ../../.env\n");
     all(true, "a program");

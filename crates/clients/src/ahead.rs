@@ -18,6 +18,8 @@ use crate::usage::Spoken;
 const LONG: u64 = 4 << 20;
 /// Bytes that are handed over at once; a line that is longer goes as it is.
 const BATCH: usize = 256 << 10;
+/// Lines at most: empty ones have next to no bytes.
+const MOST_LINES: usize = 4096;
 
 /// Lines on their way.
 #[derive(Default)]
@@ -79,7 +81,7 @@ fn told_ahead(
             let mut batch = Batch::default();
             let reach = transcripts.lines(path, from, &mut |line| {
                 batch.add(line);
-                if batch.bytes.len() >= BATCH {
+                if batch.bytes.len() >= BATCH || batch.lines.len() >= MOST_LINES {
                     // It is waited for as long as this thread runs.
                     drop(send.send(mem::take(&mut batch)));
                 }

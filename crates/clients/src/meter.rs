@@ -17,8 +17,8 @@ use crate::usage::{AgentNote, Rate, Spoken, Tokens};
 const TAIL: u64 = 1 << 10;
 /// How many messages of an agent, its last ones, may still be told with greater usage: a client notes a message while it is being written.
 const GROWING: usize = 64;
-/// How many of all agents.
-const ALL_GROWING: usize = 1024;
+/// How many of all agents together.
+const ALL_GROWING: usize = 256;
 /// Bytes that stand for the id of a message in what is kept.
 const NAME: usize = 8;
 
@@ -162,13 +162,23 @@ impl Messages {
         self.known.add(name);
         self.counted.push(name);
         // What others say pushes no message out that an agent is in the middle of.
-        let own = self.growing.iter().filter(|told| told.agent == agent).count();
-        let first = self.growing.iter().position(|told| own < GROWING || told.agent == agent);
-        if let Some(first) = first.filter(|_| own >= GROWING || self.growing.len() >= ALL_GROWING) {
-            self.growing.remove(first);
+        if self.growing.len() >= GROWING {
+            self.make_room(agent);
         }
         self.growing.push(Growing { id: id.to_owned(), agent: agent.to_owned(), rate: rate.clone(), tokens });
         Some((agent.to_owned(), rate.clone(), tokens))
+    }
+
+    /// Forgets the oldest message of an agent that has as many as it may; or, of too many agents, of the one that has most.
+    fn make_room(&mut self, agent: &str) {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        self.growing.iter().for_each(|told| *counts.entry(&told.agent).or_default() += 1);
+        let full = counts.get(agent).is_some_and(|own| *own >= GROWING);
+        let most = || counts.iter().max_by_key(|(_, count)| **count).map(|(agent, _)| *agent);
+        let whose = if full { Some(agent) } else { most().filter(|_| self.growing.len() >= ALL_GROWING) };
+        if let Some(oldest) = whose.and_then(|whose| self.growing.iter().position(|told| told.agent == whose)) {
+            self.growing.remove(oldest);
+        }
     }
 
     /// What stands for every message that was counted; kept beside the rest.

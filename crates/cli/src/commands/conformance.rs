@@ -10,8 +10,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use writ_agentfile::cedar::Request;
 use writ_agentfile::ceiling::{self, Level, chain_violations};
-use writ_agentfile::lock::{Found, Shown, Sources, resolve};
-use writ_agentfile::reference::OciRef;
+use writ_agentfile::lock::resolve;
 use writ_agentfile::{Linted, Options, lint};
 use writ_core::Digest;
 use writ_core::json::{self, Object, Value};
@@ -273,27 +272,6 @@ fn package(case: &Case, digests: &mut BTreeMap<String, Digest>) -> Result<(), St
     same("code", expected.code.as_ref(), &code)
 }
 
-/// A case's files, and nothing beside them: no registry is asked, and no server started.
-struct Alone(Here);
-
-impl Sources for Alone {
-    fn file(&self, path: &str) -> Result<Option<Vec<u8>>, String> {
-        self.0.file(path)
-    }
-
-    fn tree(&self, path: &str) -> Result<Option<BTreeMap<String, Digest>>, String> {
-        self.0.tree(path)
-    }
-
-    fn registry(&self, _reference: &OciRef) -> Result<Found, String> {
-        Err("a case asks no registry".to_owned())
-    }
-
-    fn server(&self, _name: &str, _address: Option<&str>) -> Result<Option<Shown>, String> {
-        Ok(None)
-    }
-}
-
 /// Builds a package into a layout of its own, from files in a folder of their own.
 fn packed(input: &Given, room: &Path) -> Result<(Layout, Descriptor), String> {
     let told = |error: &dyn std::fmt::Display| error.to_string();
@@ -304,7 +282,7 @@ fn packed(input: &Given, room: &Path) -> Result<(Layout, Descriptor), String> {
         fs::write(to, text).map_err(|error| told(&error))?;
     }
     let linted = lint(input.agentfile.as_bytes(), "Agentfile", &Options::default());
-    let lock = resolve(&linted.agent, &linted.rules, &Alone(Here::at(&root))).map_err(|found| {
+    let lock = resolve(&linted.agent, &linted.rules, &Here::at(&root)).map_err(|found| {
         let first = found.into_iter().next();
         first.map_or_else(String::new, |one| one.message)
     })?;

@@ -65,6 +65,13 @@ fn a_message_counts_once_however_often_it_is_told() {
     Talk::add(&other.main, &line("grows", 1, 200));
     other.read(&mut beside);
     assert_eq!((used(&beside, MAIN), used(&beside, "x")), ((1, 200), (100, 100)));
+    for agent in 0..20 {
+        (0..40).for_each(|at| Talk::add(&other.of(&format!("y{agent}")), &line(&format!("y{agent}-{at}"), 1, 1)));
+    }
+    other.read(&mut beside);
+    Talk::add(&other.main, &line("grows", 1, 300));
+    other.read(&mut beside);
+    assert_eq!((used(&beside, MAIN), beside.messages.growing.len()), ((1, 300), ALL_GROWING));
     // Long ago, or in a file that was written anew.
     for number in 0..200 {
         Talk::add(&talk.main, &line(&format!("n{number}"), 1, 1));

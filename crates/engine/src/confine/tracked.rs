@@ -17,6 +17,8 @@ use writ_policy::Index;
 use writ_sandbox::{Confinement, HostPath};
 use writ_store::regular_file;
 
+use crate::governing;
+
 /// Largest index that is read.
 const MAX_INDEX: u64 = 64 << 20;
 /// Longest file that names a folder.
@@ -29,6 +31,16 @@ const DEEPEST: usize = 5;
 const BESIDE_OBJECTS: [&str; 4] = ["lfs/objects", "rr-cache", "rebase-apply", "rebase-merge"];
 /// Answers, in Writ's state.
 const FOLDER: &str = "tracked";
+
+/// What a folder's repository is known by, whatever path leads there: its folder of git, which linked work trees share; without one, the
+/// folder itself.
+pub fn identity(folder: &Path) -> PathBuf {
+    let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let root = governing::repository(&real);
+    let of_git = root.join("HEAD").is_file() && root.join("objects").is_dir() || root.join("commondir").is_file();
+    let git = Git::of(&root.join(".git")).or_else(|| Git::of(root).filter(|_| of_git));
+    git.map_or_else(|| root.to_owned(), |git| git.common)
+}
 
 /// Git's folders for a work tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,11 +62,6 @@ impl Git {
         let common = regular_file::text(&own.join("commondir"), MAX_NAME).ok();
         let common = common.and_then(|text| fs::canonicalize(own.join(text.trim())).ok());
         Some(Self { common: common.unwrap_or_else(|| own.clone()), own })
-    }
-
-    /// The folder that all work trees of the repository share.
-    pub fn common(self) -> PathBuf {
-        self.common
     }
 
     /// Where its objects lie, those that it borrows, and what else holds lines of files.

@@ -26,7 +26,7 @@ use writ_store::{Store, StoreError, regular_file};
 use crate::Home;
 use crate::confine::copy::{self, Place};
 use crate::confine::order::Order;
-use crate::governing;
+use crate::confine::tracked::identity;
 use crate::governing::layers::Caller;
 use crate::run::copies;
 use crate::session::{Session, SessionError, seal};
@@ -168,11 +168,12 @@ pub fn is_open(store: &Store, session: &SessionId) -> bool {
 
 /// The newest session with an open copy that began in this repository.
 pub fn newest(store: &Store, repository: &Path) -> Result<Option<SessionId>, CopyError> {
+    let own = identity(repository);
     let mut found: Option<(Timestamp, SessionId)> = None;
     for id in store.sessions()? {
         let Some(genesis) = store.first_row(&id)? else { continue };
         let text = |name: &str| genesis.detail.get(name).and_then(Value::as_str);
-        let here = text("cwd").is_some_and(|cwd| governing::repository(Path::new(cwd)) == repository);
+        let here = text("cwd").is_some_and(|cwd| identity(Path::new(cwd)) == own);
         let newer = found.as_ref().is_none_or(|(began, _)| *began < genesis.timestamp);
         if here && newer && store.folder(&id).join(LIST).is_file() && is_open(store, &id) {
             found = Some((genesis.timestamp, id));

@@ -12,8 +12,9 @@ use writ_evidence::row::{Row, RowDecision};
 use writ_policy::{Facts, Layer, Setting, Tally, judge};
 use writ_store::{Store, StoreError};
 
+use crate::confine::tracked::identity;
 use crate::decide::surveyed::JudgedLayer;
-use crate::governing::{Governing, protect, repository};
+use crate::governing::{Governing, protect};
 use crate::session::kept_policy;
 use crate::session::shown::{Rules, Shown};
 
@@ -56,12 +57,13 @@ pub struct Told {
 
 /// The last call that was denied here, or asked about where `asked` is said too.
 pub fn last(store: &Store, here: &Path, asked: bool) -> Result<Option<Stopped>, StoreError> {
+    let own = identity(here);
     let mut sessions: Vec<(Timestamp, SessionId, Value)> = Vec::new();
     for id in store.sessions()? {
         // A record that does not read is its verification's to tell.
         let (Ok(Some(first)), Ok(Some(last))) = (store.first_row(&id), store.last_row(&id)) else { continue };
         let cwd = first.detail.get("cwd").and_then(Value::as_str);
-        if cwd.is_some_and(|cwd| repository(Path::new(cwd)) == here) {
+        if cwd.is_some_and(|cwd| identity(Path::new(cwd)) == own) {
             sessions.push((last.timestamp, id, first.detail.clone()));
         }
     }

@@ -13,6 +13,7 @@ use writ_store::{Store, StoreError, regular_file};
 
 use super::{Options, Report, VerifyError, newest};
 use crate::Home;
+use crate::confine::tracked::identity;
 use crate::governing::Governing;
 use crate::session::state::State;
 
@@ -90,14 +91,14 @@ fn read(path: &Path) -> Result<Run, AgentflowError> {
 
 /// The run that was begun last in a repository.
 fn latest(store: &Store, repository: &Path) -> Result<Option<Run>, AgentflowError> {
-    let own = newest::identity(repository);
+    let own = identity(repository);
     let mut found: Option<Run> = None;
     for entry in fs::read_dir(store.root().join(FOLDER)).into_iter().flatten().flatten() {
         if entry.path().extension().is_none_or(|end| end != "json") {
             continue;
         }
         let run = read(&entry.path())?;
-        let here = newest::identity(&run.repository) == own;
+        let here = identity(&run.repository) == own;
         if here && found.as_ref().is_none_or(|found| run.started > found.started) {
             found = Some(run);
         }

@@ -1,8 +1,7 @@
 //! Which session `writ verify` means when none is named: never an older one than the newest that is known.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 
 use writ_core::json::Value;
@@ -10,9 +9,8 @@ use writ_core::{SessionId, Timestamp};
 use writ_store::{Known, Store};
 
 use super::{VerifyError, session_id};
-use crate::confine::tracked::Git;
+use crate::confine::tracked::identity;
 use crate::decide::requests::DECISIONS;
-use crate::governing;
 
 /// A session of the repository.
 struct Candidate {
@@ -20,16 +18,6 @@ struct Candidate {
     started: Timestamp,
     /// When something was last heard of it: a row, a checkpoint, its beginning.
     last: Timestamp,
-}
-
-/// What a folder's repository is known by, whatever path leads there: its folder of git, which linked work trees share; without one, the
-/// folder itself.
-pub fn identity(folder: &Path) -> PathBuf {
-    let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    let root = governing::repository(&real);
-    let of_git = root.join("HEAD").is_file() && root.join("objects").is_dir() || root.join("commondir").is_file();
-    let git = Git::of(&root.join(".git")).or_else(|| Git::of(root).filter(|_| of_git));
-    git.map_or_else(|| root.to_owned(), Git::common)
 }
 
 /// The newest session that began in this repository. An error where a newer one is known and its rows are gone, or are not its own.

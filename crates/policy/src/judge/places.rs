@@ -8,6 +8,7 @@ use writ_shell::Access;
 use super::{Judge, matched, path_match};
 use crate::facts::{Host, HostFact, PathFact, PathKind, access_word};
 use crate::glob::Glob;
+use crate::grants::Kind;
 use crate::protect::{self, is_below};
 use crate::rules::{PathRule, last_word, last_word_of};
 use crate::scope::Scope;
@@ -202,7 +203,7 @@ impl Judge<'_> {
     pub(super) fn host(&mut self, fact: &HostFact) {
         let domains = &self.policy.domains;
         // A URL that programs read in different ways is held against no list of URLs either.
-        let unreadable = fact.host == Host::Ambiguous && self.policy.grants.any();
+        let unreadable = fact.host == Host::Ambiguous && self.policy.grants.of(Kind::Apis).any();
         if !domains.any() && !unreadable {
             return;
         }

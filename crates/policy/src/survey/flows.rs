@@ -160,8 +160,11 @@ impl Survey<'_> {
             let candidate = Candidate::of(command);
             let program = candidate.program();
             let plain = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-            let told = candidate.flags().iter().all(|flag| !TELLS.contains(&flag.as_str()));
-            let operand = candidate.operands().next().is_some() || told && BY_THEMSELVES.contains(&program);
+            let tells = || {
+                let mut words = command.words.iter().skip(1).filter_map(|word| word.literal());
+                words.any(|word| TELLS.contains(&word.as_str()))
+            };
+            let operand = candidate.operands().next().is_some() || BY_THEMSELVES.contains(&program) && !tells();
             let runs = RUNNERS.contains(&program)
                 || INTERPRETERS.contains(&plain) && !candidate.flags().iter().any(|flag| flag == "-c" || flag == "-e");
             let known =

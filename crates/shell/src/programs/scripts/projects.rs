@@ -5,6 +5,7 @@
 //! handed on as text, so that a rule is held against what it names. Page: `spec/shell.md`.
 
 use writ_core::Span;
+use writ_core::json::{Object, Value};
 
 use crate::action::{NetTarget, UnknownUseKind};
 use crate::eval::Eval;
@@ -42,8 +43,11 @@ pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span) {
     let words = arguments.iter().filter_map(Word::literal);
     let named: Vec<String> =
         words.filter_map(|text| text.rsplit('=').next().map(str::to_owned)).filter(|text| !text.is_empty()).collect();
-    // What is named may be one file of the project.
-    let parents = named.iter().filter_map(|file| file.rsplit_once('/')).filter(|_| kinds == "agentfile");
+    // What is named may be a file of the project; an Agentfile's name may be any.
+    let parents = named
+        .iter()
+        .filter_map(|file| file.rsplit_once('/'))
+        .filter(|(_, name)| kinds == "agentfile" || is_of(name, kinds));
     let parents: Vec<String> = parents.map(|(parent, _)| format!("{parent}/")).collect();
     folders.extend(named.iter().chain(&parents).flat_map(|folder| absolute(eval, folder)));
     let near = |path: &str| {
@@ -130,7 +134,7 @@ fn file(eval: &mut Eval<'_>, path: &str, text: &str, span: Span) {
     let script =
         |eval: &mut Eval<'_>, base: &str| languages::script(eval, base, path, text, span, None, Origin::Project);
     match (name, ending) {
-        (".mcp.json", _) => servers(eval, path, text, span),
+        (".mcp.json" | "settings.json", _) => servers(eval, path, text, span),
         ("package.json" | "composer.json", _) => {
             package_scripts(eval, text, span);
             fetched(eval, text, span);
@@ -176,14 +180,19 @@ fn configured(eval: &mut Eval<'_>, text: &str, span: Span) {
 
 /// The servers that a project names: the programs that start them, in its folder.
 fn servers(eval: &mut Eval<'_>, path: &str, text: &str, span: Span) {
-    let parsed = writ_core::json::parse_with(text.as_bytes(), writ_core::json::Limits::FOREIGN).ok();
-    let Some(all) = parsed.as_ref().and_then(|file| file.get("mcpServers")?.as_object()) else {
+    let Ok(file) = writ_core::json::parse_with(text.as_bytes(), writ_core::json::Limits::FOREIGN) else {
         return configured(eval, text, span);
     };
-    eval.dirs = path.rsplit_once('/').map(|(folder, _)| Dir::Start(folder.to_owned())).into_iter().collect();
-    for (_, server) in all.iter().take(MAX_PIECES) {
-        let args = server.get("args").and_then(|args| args.as_array()).unwrap_or_default();
-        let words = server.get("command").into_iter().chain(args).filter_map(|word| word.as_str());
+    // Clients keep them by project, too, and settings beside the file's folder.
+    let projects = file.get("projects").and_then(Value::as_object).into_iter().flat_map(Object::iter);
+    let scopes = projects.map(|(_, project)| project).chain([&file]);
+    let all = scopes.filter_map(|scope| scope.get("mcpServers")?.as_object()).flat_map(Object::iter);
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let folder = folder.rsplit_once('/').filter(|(_, name)| name.starts_with('.')).map_or(folder, |(above, _)| above);
+    eval.dirs = vec![Dir::Start(folder.to_owned())];
+    for (_, server) in all.take(MAX_PIECES) {
+        let args = server.get("args").and_then(Value::as_array).unwrap_or_default();
+        let words = server.get("command").into_iter().chain(args).filter_map(Value::as_str);
         let words: Vec<Word> = words.map(|word| text_word(word, span)).collect();
         if !words.is_empty() {
             eval.inner(words, &[], "writ", span, &Input::None);
