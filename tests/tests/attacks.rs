@@ -197,6 +197,23 @@ fn what_the_agent_wrote_is_judged_when_it_runs() {
 }
 
 #[test]
+fn notes_of_the_client_about_its_sub_agents_are_not_the_agents() {
+    let place = Workplace::new("client-notes");
+    fs::write(place.folder.join("repository/.aflock"), r#"{"version":"1.0","name":"open"}"#).unwrap();
+    place.start();
+    let folder = place.folder.join(".claude/projects/x/s/subagents");
+    fs::create_dir_all(&folder).unwrap();
+    let [note, own] = ["agent-a.meta.json", "other.md"].map(|name| folder.join(name).display().to_string());
+    let bash = |line: String| call(&place, "Bash", &format!(r#"{{"command":"{line}"}}"#));
+    let writes = |path: &str| call(&place, "Write", &format!(r#"{{"file_path":"{path}","content":"x"}}"#));
+    for line in ["echo x > PATH", "rm PATH", "mv PATH src/x"] {
+        assert!(denied(&bash(line.replace("PATH", &note))), "{line}");
+        assert!(!denied(&bash(line.replace("PATH", &own))), "{line}");
+    }
+    assert!(denied(&writes(&note)) && !denied(&writes(&own)), "{} {}", writes(&note), writes(&own));
+}
+
+#[test]
 fn what_an_agentfile_starts_is_judged_when_writ_starts_it() {
     let place = Workplace::new("started");
     place.start();

@@ -90,6 +90,22 @@ fn a_range_in_a_url_may_be_any_of_it() {
 }
 
 #[test]
+fn a_url_that_programs_read_in_different_ways_is_on_no_list() {
+    let odd =
+        [" https://evil.example/a", r"\thttps://evil.example/", r"ht\ntps://evil.example/", "https:/evil.example/"];
+    for url in odd {
+        let input = format!(r#"{{"url":"{url}","prompt":"p"}}"#);
+        for apis in [r#"{"apis":{"deny":["https://evil.example/*"]}}"#, r#"{"apis":{"allow":["https://x.example/*"]}}"#]
+        {
+            assert_eq!(decided(apis, "WebFetch", &input).verdict, Deny, "{apis}: {url}");
+        }
+        assert_eq!(decided(r#"{"secrets":{"deny":["env:X"]}}"#, "WebFetch", &input).verdict, Allow, "{url}");
+    }
+    let plain = r#"{"url":"https://x.example/a","prompt":"p"}"#;
+    assert_eq!(decided(r#"{"apis":{"deny":["https://evil.example/*"]}}"#, "WebFetch", plain).verdict, Allow);
+}
+
+#[test]
 fn only_variables_that_are_allowed() {
     let grants = r#"{"secrets":{"allow":["env:GH_TOKEN"]}}"#;
     all(

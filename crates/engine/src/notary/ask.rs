@@ -144,6 +144,11 @@ fn put_question(
         Ok(false) => return Asked::NotThere(reason(&mut stream)),
         Err(error) => Err(error),
     };
+    let silent = |error: &io::Error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+    let told = told.map_err(|error| {
+        let why = || io::Error::new(ErrorKind::TimedOut, format!("it did not answer in {} s", patience.as_secs()));
+        if silent(&error) { why() } else { error }
+    });
     match told {
         Ok(answer) if of_other => Asked::Told(answer),
         Ok(answer) => confirm(answer).map_or_else(

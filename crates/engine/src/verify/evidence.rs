@@ -162,8 +162,8 @@ impl Evidence {
         })
     }
 
-    /// Reads the ledger to its end, and gives each row, and before that the rows that come next, up to the first line that is none. `key_file` says that the key has to lie
-    /// beside the ledger.
+    /// Reads the ledger to its end, up to the first line that is no row: gives the rows that come next, then each of them. `key_file` says
+    /// that the key has to lie beside the ledger.
     pub fn read(
         &self,
         key_file: bool,
