@@ -650,6 +650,13 @@ fn tokens_hold_for_their_session_until_they_are_revoked() {
     assert_eq!(token(&place, &["refresh", &issued, "--session", SESSION]).0, Some(3));
     let (_, later) = token(&place, &["issue", "--session", SESSION]);
     assert_eq!(token(&place, &["check", &later, "--session", SESSION]).0, Some(0), "issued after it: {later}");
+    let file = place.folder.join("repository/.aflock");
+    fs::write(&file, policy.replace("WebFetch", "WebSearch")).unwrap();
+    refused(&later, SESSION, "policy is another now");
+    let (code, said) = token(&place, &["issue", "--session", SESSION]);
+    assert!(code == Some(3) && said.contains("when its turn has ended"), "{code:?} {said}");
+    fs::write(&file, policy).unwrap();
+    assert_eq!(token(&place, &["check", &later, "--session", SESSION]).0, Some(0), "{later}");
     stop(&place);
     let verified = place.writ(&["verify", SESSION]);
     assert!(verified.status.success(), "{}", text(&verified));

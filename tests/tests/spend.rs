@@ -261,6 +261,27 @@ fn what_cannot_be_counted_is_refused_where_it_is_limited() {
     assert!(said.contains("deny") && said.contains("keeps no transcript"), "{said}");
 }
 
+/// A record that cannot be written counts nothing: where something is limited, the model is not asked again.
+#[test]
+fn without_a_record_nothing_limited_goes_on() {
+    for (name, limits, stops) in
+        [("spend-damaged", json!({"maxToolCalls": {"value": 5}}), true), ("spend-damaged-free", json!({}), false)]
+    {
+        let talk = Talk::new(name, &limits);
+        assert!(talk.prompt()["decision"] == Value::Null && talk.is_let("c1"));
+        let ledger = talk.place.session().join("ledger.jsonl");
+        let whole = fs::read(&ledger).unwrap();
+        fs::write(&ledger, [whole.as_slice(), b"{}\n"].concat()).unwrap();
+        assert!(!talk.is_let("c2"));
+        for answer in [talk.prompt(), talk.batch()] {
+            assert_eq!(answer["decision"] == "block", stops, "{name}: {answer}");
+            assert!(answer.to_string().contains("writ"), "{name}: {answer}");
+        }
+        fs::write(&ledger, whole).unwrap();
+        assert!(talk.prompt()["decision"] == Value::Null && talk.is_let("c3"));
+    }
+}
+
 #[test]
 fn turns_and_time_end_a_session_too() {
     let talk = Talk::new("spend-turns", &json!({"maxTurns": {"value": 2}}));

@@ -109,7 +109,7 @@ impl Client for Generic {
         NAME
     }
 
-    fn parse(&self, bytes: &[u8]) -> Result<Event, PayloadError> {
+    fn read(&self, bytes: &[u8]) -> Result<Event, PayloadError> {
         let payload: Payload = json::from_slice_with(bytes, Limits::FOREIGN).map_err(PayloadError::Format)?;
         if !payload.cwd.starts_with('/') {
             return Err(PayloadError::Member { member: "cwd", expected: "an absolute path" });
@@ -202,7 +202,7 @@ impl Call {
         let input = self.input.unwrap_or_else(|| Value::Object(Object::new()));
         match self.does {
             None => Ok(ToolCall::new(self.tool, input, cwd)),
-            Some(does) => Ok(ToolCall { tool: self.tool, kind: does.kind()?, input, cwd: cwd.to_owned() }),
+            Some(does) => Ok(ToolCall::of(self.tool, does.kind()?, input, cwd)),
         }
     }
 }

@@ -42,19 +42,28 @@ use servers::Servers;
 use settings::Settings;
 use shell_calls::ShellCalls;
 use transcript::Transcripts;
-use writ_core::json::FormatError;
-use writ_core::{Answer, Event};
+use writ_core::json::{FormatError, rounded};
+use writ_core::{Answer, Event, EventKind, ToolUse};
 
 /// A client: what every one has, and what one may have.
 pub trait Client: Sync {
     /// The name by which rows and `--client` know it.
     fn name(&self) -> &'static str;
-    /// Reads one payload.
-    fn parse(&self, bytes: &[u8]) -> Result<Event, PayloadError>;
+    /// Reads one payload, as [`Client::parse`] does, but for the numbers that a call's input does not keep.
+    fn read(&self, bytes: &[u8]) -> Result<Event, PayloadError>;
     /// What can still be told from a payload that [`Client::parse`] refuses.
     fn hints(&self, bytes: &[u8]) -> Hints;
     /// The answer as this client takes it, for standard output.
     fn render(&self, answer: &Answer) -> String;
+
+    /// Reads one payload.
+    fn parse(&self, bytes: &[u8]) -> Result<Event, PayloadError> {
+        let mut event = self.read(bytes)?;
+        if let EventKind::PreToolUse(ToolUse { call, .. }) | EventKind::PermissionRequest { call } = &mut event.kind {
+            call.rounded = rounded(bytes);
+        }
+        Ok(event)
+    }
 
     /// Whether its hooks are told the ids that calls have in its transcripts.
     fn tells_ids(&self) -> bool {
@@ -171,4 +180,28 @@ pub enum PayloadError {
         /// What it should be.
         expected: &'static str,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two calls that differ in a number that a double does not keep are two to a human's word.
+    #[test]
+    fn numbers_that_are_not_kept_make_another_call() {
+        let digest = |client: &str, number: &str| {
+            let payload = format!(
+                r#"{{"hook_event_name":"PreToolUse","session_id":"s","cwd":"/w","tool_name":"mcp__bank__pay",
+                "tool_use_id":"t","tool_input":{{"cents":{number}}}}}"#
+            );
+            let event = named(client).unwrap().parse(payload.as_bytes()).unwrap();
+            let EventKind::PreToolUse(used) = event.kind else { panic!("{:?}", event.kind) };
+            used.call.digest()
+        };
+        for client in ["claude-code", "codex"] {
+            assert_ne!(digest(client, "9007199254740993"), digest(client, "9007199254740992"));
+            assert_ne!(digest(client, "0.10000000000000000001"), digest(client, "0.1"));
+            assert_eq!(digest(client, "100.0"), digest(client, "1e2"));
+        }
+    }
 }

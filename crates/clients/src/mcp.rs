@@ -22,7 +22,7 @@ impl Client for Mcp {
         NAME
     }
 
-    fn parse(&self, _bytes: &[u8]) -> Result<Event, PayloadError> {
+    fn read(&self, _bytes: &[u8]) -> Result<Event, PayloadError> {
         Err(PayloadError::Member { member: "event", expected: "a hook's: this client has none" })
     }
 

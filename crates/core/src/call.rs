@@ -16,6 +16,9 @@ pub struct ToolCall {
     pub input: Value,
     /// The directory that relative paths in the input hang off, absolute.
     pub cwd: String,
+    /// The numbers that came with it and that `input` does not keep, as they were written ([`json::rounded`]).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rounded: Vec<String>,
 }
 
 /// What a tool does, whatever its client calls it, with the members of its input that say to what. Written as JSON it is the `does`
@@ -148,7 +151,12 @@ impl ToolCall {
     pub fn new(tool: impl Into<String>, input: Value, cwd: impl Into<String>) -> Self {
         let tool = tool.into();
         let kind = ToolKind::canonical(&tool, &input);
-        Self { tool, kind, input, cwd: cwd.into() }
+        Self::of(tool, kind, input, cwd)
+    }
+
+    /// A call that does what `kind` says, whatever its name and its input.
+    pub fn of(tool: impl Into<String>, kind: ToolKind, input: Value, cwd: impl Into<String>) -> Self {
+        Self { tool: tool.into(), kind, input, cwd: cwd.into(), rounded: Vec::new() }
     }
 
     /// The text member `name` of the input, if there is one.
@@ -157,14 +165,14 @@ impl ToolCall {
     }
 
     /// What rows, approvals and attestations call its input by: the SHA-256 of the input's canonical JSON. Where name and input do not
-    /// say what the call does, a line with the canonical JSON of its kind goes before. Canonical JSON holds no line break, so calls
+    /// say what the call does, a line with the canonical JSON of its kind goes before; where the input has numbers that a double does
+    /// not keep, a line with an array of them as they were written. Canonical JSON holds no line break and no kind is an array, so calls
     /// that do different things never have the same digest.
     pub fn digest(&self) -> Digest {
-        let input = json::canonical(&self.input);
-        if self.is_canonical() {
-            return Digest::of(input.as_bytes());
-        }
-        Digest::of(format!("{}\n{input}", json::to_canonical(&self.kind)).as_bytes())
+        let kind = (!self.is_canonical()).then(|| json::to_canonical(&self.kind));
+        let rounded = (!self.rounded.is_empty()).then(|| json::to_canonical(&self.rounded));
+        let lines: Vec<String> = kind.into_iter().chain(rounded).chain([json::canonical(&self.input)]).collect();
+        Digest::of(lines.join("\n").as_bytes())
     }
 
     /// Whether name and input alone say what it does.

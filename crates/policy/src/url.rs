@@ -30,6 +30,15 @@ pub fn read(text: &str) -> Target {
     host(text).unwrap_or(Target::Host(Host::Ambiguous))
 }
 
+/// The spellings of an address that programs take for the same, beside its own: as browsers write it, and with `%xx` read.
+pub fn spellings(text: &str) -> Vec<String> {
+    let text = text.trim();
+    let full = if has_scheme(text) { text.to_owned() } else { format!("https://{}", text.trim_start_matches('/')) };
+    let read = url::Url::parse(&full).ok().filter(|_| text.len() <= MAX_LEN).map(String::from);
+    let decoded = read.as_deref().and_then(percent_decoded);
+    read.into_iter().chain(decoded).collect()
+}
+
 fn host(text: &str) -> Option<Target> {
     let odd = |c: char| c.is_control() || c.is_whitespace() || c == '\\';
     if text.len() > MAX_LEN || text.is_empty() || text.contains(odd) {

@@ -29,7 +29,7 @@ fn decided(policy: &str, tool: &str, kind: ToolKind, input: &str) -> Verdict {
     let policy = Policy::parse(policy.as_bytes(), "/w").unwrap();
     let setting = Setting { now: Timestamp::from_millis(0), home: None, protected: Vec::new() };
     let input: Value = json::parse(input.as_bytes()).unwrap();
-    let call = ToolCall { tool: tool.to_owned(), kind, input, cwd: "/w".to_owned() };
+    let call = ToolCall::of(tool, kind, input, "/w");
     let facts = survey(&policy, &call, &setting, &OneFile);
     let verdict = judge(&[Layer::own(&policy, &facts)], &setting, Tally::default()).verdict;
     let kept = json::to_canonical(&facts);

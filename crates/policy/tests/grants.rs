@@ -3,7 +3,7 @@
 
 use writ_core::json::{self, Limits, Value};
 use writ_core::{Decision, Timestamp, ToolCall, Verdict};
-use writ_policy::{Layer, Lexical, Policy, Setting, Tally, judge, survey};
+use writ_policy::{Layer, Lexical, Policy, Setting, Tally, decide, judge, survey};
 
 const ROOT: &str = "/w";
 
@@ -214,9 +214,70 @@ fn storage() {
             ("curl https://x.example/", Allow),
         ],
     );
+    // What lies below is not known, and may be what is denied.
+    let part = r#"{"storage":{"deny":["s3://bucket/keys/*","gs://b/keys/*"]}}"#;
+    all(
+        part,
+        &[
+            ("aws s3 sync s3://bucket/ .", Ask),
+            ("aws s3 sync s3://bucket .", Ask),
+            ("aws s3 cp --recursive s3://bucket/ke s3://elsewhere/", Allow),
+            ("aws s3 cp --recursive s3://bucket/keys .", Deny),
+            ("aws s3 rm s3://bucket --recursive", Ask),
+            ("aws s3 sync s3://bucket/public .", Allow),
+            ("aws s3 cp s3://bucket/public/a .", Allow),
+            ("aws s3 ls s3://bucket", Allow),
+            ("gsutil -m cp -r gs://b .", Ask),
+            ("gsutil cp 'gs://b/**' .", Ask),
+            ("gsutil cp 'gs://b/public/*' .", Allow),
+            ("gsutil rsync gs://b/public .", Allow),
+            ("gcloud storage cp --recursive gs://b/ .", Ask),
+            ("s5cmd cp 's3://bucket/k*' .", Ask),
+        ],
+    );
     // Storage that is granted needs no grant as an API.
     let both = r#"{"storage":{"allow":["s3://bucket/*"]},"apis":{"allow":["https://api.x.example/*"]}}"#;
     all(both, &[("curl https://bucket.s3.amazonaws.com/a", Allow), ("curl https://other.s3.amazonaws.com/a", Deny)]);
+}
+
+#[test]
+fn what_gh_asks_of_the_api() {
+    let grants = r#"{"apis":{"deny":["https://api.github.com/repos/acme/secret/*"]}}"#;
+    all(
+        grants,
+        &[
+            ("gh api repos/acme/secret/contents/a", Deny),
+            ("gh api -X DELETE /repos/acme/secret/keys/1", Deny),
+            ("gh api --jq .name 'repos/{owner}/secret/keys'", Ask),
+            ("gh api repos/acme/open/issues", Allow),
+            ("gh api --hostname git.x.example repos/acme/secret/keys", Allow),
+            ("gh api https://api.github.com/repos/acme/secret/keys", Deny),
+        ],
+    );
+    all(
+        r#"{"apis":{"allow":["https://api.github.com/repos/acme/*"]}}"#,
+        &[("gh api user", Deny), ("gh api repos/acme/x", Allow)],
+    );
+}
+
+#[test]
+fn a_pattern_of_a_tool_holds_every_spelling_of_an_address() {
+    let policy = r#"{"version":"1.0","name":"x","tools":{"deny":["WebFetch:*evil.example/secret*"]}}"#;
+    let policy = Policy::parse(policy.as_bytes(), ROOT).unwrap();
+    let setting = Setting { now: Timestamp::from_millis(0), home: Some("/h".to_owned()), protected: Vec::new() };
+    for (url, expected) in [
+        ("https://evil.example/secret", Deny),
+        ("https://EVIL.example/secret", Deny),
+        ("https://ev%69l.example/secret", Deny),
+        ("https://evil.example/%73ecret", Deny),
+        ("https://evil.example/a/../secret", Deny),
+        ("evil.example/./secret", Deny),
+        ("https://good.example/secret", Allow),
+    ] {
+        let input = json::parse_with(format!(r#"{{"url":"{url}","prompt":"p"}}"#).as_bytes(), Limits::FOREIGN).unwrap();
+        let call = ToolCall::new("WebFetch", input, ROOT);
+        assert_eq!(decide(&policy, &call, &setting, &Lexical).verdict, expected, "{url}");
+    }
 }
 
 /// Rows hold neither a URL's path and query nor a value.

@@ -279,6 +279,28 @@ fn inputs_of_unknown_tools_do_not_reach_what_protects_itself() {
     );
 }
 
+/// What a pattern stands for on disk asks where it is denied; each of its alternatives is a path; C ends one at a NUL.
+#[test]
+fn patterns_in_inputs_ask_for_what_they_stand_for() {
+    let policy = r#"{"version":"1.0","name":"x","files":{"deny":["lib/**","prod.pem"]}}"#;
+    let mcp = |input: &str| call("mcp__fs__x", input);
+    check(
+        policy,
+        &[
+            (mcp(r#"{"path":"l?b/one.c"}"#), "ask"),
+            (mcp(r#"{"files":["/w/[l]ib/*.c"]}"#), "ask"),
+            (mcp(r#"{"path":"**/one.c"}"#), "ask"),
+            (mcp(r#"{"glob":"*.pem"}"#), "ask"),
+            (mcp(r#"{"path":"/w/{lib/one.c,x}"}"#), "deny"),
+            (mcp(r#"{"path":"lib/one.c\u0000.md"}"#), "deny"),
+            (mcp(r#"{"path":"l?b/none.c"}"#), "allow"),
+            (mcp(r#"{"path":"src/*.rs"}"#), "allow"),
+            (mcp(r#"{"pattern":"^prod.*$"}"#), "allow"),
+            (mcp(r#"{"path":"{src,docs}/a.rs"}"#), "allow"),
+        ],
+    );
+}
+
 /// A path that exists is this machine's: `allow` is asked about it.
 #[test]
 fn paths_in_inputs_are_held_against_allow_where_they_are_there() {

@@ -52,7 +52,7 @@ impl Client for ClaudeCode {
         NAME
     }
 
-    fn parse(&self, bytes: &[u8]) -> Result<Event, PayloadError> {
+    fn read(&self, bytes: &[u8]) -> Result<Event, PayloadError> {
         parse(bytes)
     }
 

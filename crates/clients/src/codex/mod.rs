@@ -47,7 +47,7 @@ impl Client for Codex {
         NAME
     }
 
-    fn parse(&self, bytes: &[u8]) -> Result<Event, PayloadError> {
+    fn read(&self, bytes: &[u8]) -> Result<Event, PayloadError> {
         parse_in(bytes, &DIALECT)
     }
 

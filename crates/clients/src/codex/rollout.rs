@@ -290,7 +290,7 @@ fn asked(tool: &str, input: Value, cwd: &str) -> ToolCall {
         }
         _ => return tools::call(tool.to_owned(), input, &cwd),
     };
-    ToolCall { tool: tool.to_owned(), kind, input, cwd }
+    ToolCall::of(tool, kind, input, cwd)
 }
 
 fn quoted(word: &str) -> String {

@@ -34,7 +34,7 @@ const OWN: [&str; 16] = [
 /// A call of one of its tools.
 pub fn call(tool: String, input: Value, cwd: &str) -> ToolCall {
     let kind = kind(&tool, &input).unwrap_or_else(|why| ToolKind::Malformed { why });
-    ToolCall { tool, kind, input, cwd: cwd.to_owned() }
+    ToolCall::of(tool, kind, input, cwd)
 }
 
 fn kind(tool: &str, input: &Value) -> Result<ToolKind, String> {

@@ -77,7 +77,7 @@ impl Client for Copilot {
         NAME
     }
 
-    fn parse(&self, bytes: &[u8]) -> Result<Event, PayloadError> {
+    fn read(&self, bytes: &[u8]) -> Result<Event, PayloadError> {
         payload::parse(bytes)
     }
 

@@ -27,18 +27,18 @@ const OWN: [&str; 14] = [
 /// A call of one of its tools.
 pub fn call(tool: String, input: Value, cwd: &str) -> ToolCall {
     let kind = kind(&tool, &input).unwrap_or_else(|why| ToolKind::Malformed { why });
-    ToolCall { tool, kind, input, cwd: cwd.to_owned() }
+    ToolCall::of(tool, kind, input, cwd)
 }
 
 /// The call that a permission is asked for: it has other names for a file, and a slash between server and tool.
 pub fn asked(tool: String, input: Value, cwd: &str) -> ToolCall {
     if let Some((server, name)) = tool.split_once('/') {
         let kind = ToolKind::Mcp { server: server.to_owned(), tool: name.to_owned() };
-        return ToolCall { kind, input, cwd: cwd.to_owned(), tool };
+        return ToolCall::of(tool, kind, input, cwd);
     }
     let path = input.get("file_path").and_then(Value::as_str).filter(|_| matches!(tool.as_str(), "edit" | "create"));
     match path.map(str::to_owned) {
-        Some(path) => ToolCall { kind: ToolKind::Edit { paths: vec![path] }, tool, input, cwd: cwd.to_owned() },
+        Some(path) => ToolCall::of(tool, ToolKind::Edit { paths: vec![path] }, input, cwd),
         None => call(tool, input, cwd),
     }
 }

@@ -107,7 +107,7 @@ impl Client for Gemini {
         NAME
     }
 
-    fn parse(&self, bytes: &[u8]) -> Result<Event, PayloadError> {
+    fn read(&self, bytes: &[u8]) -> Result<Event, PayloadError> {
         parse_in(bytes, &DIALECT)
     }
 

@@ -39,8 +39,8 @@ impl Client for OpenCode {
         NAME
     }
 
-    fn parse(&self, bytes: &[u8]) -> Result<Event, PayloadError> {
-        let mut event = Event { client: NAME, ..Generic.parse(bytes)? };
+    fn read(&self, bytes: &[u8]) -> Result<Event, PayloadError> {
+        let mut event = Event { client: NAME, ..Generic.read(bytes)? };
         if let EventKind::PreToolUse(used)
         | EventKind::PostToolUse { call: used, .. }
         | EventKind::PostToolUseFailure { call: used, .. } = &mut event.kind

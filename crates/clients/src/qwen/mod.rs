@@ -55,7 +55,7 @@ impl Client for Qwen {
         NAME
     }
 
-    fn parse(&self, bytes: &[u8]) -> Result<Event, PayloadError> {
+    fn read(&self, bytes: &[u8]) -> Result<Event, PayloadError> {
         parse_in(bytes, &DIALECT)
     }
 

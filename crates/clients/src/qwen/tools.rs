@@ -37,7 +37,7 @@ pub fn call(tool: String, input: Value, cwd: &str) -> ToolCall {
         Some(folder) => format!("{cwd}/{folder}"),
         None => cwd.to_owned(),
     };
-    ToolCall { tool, kind, input, cwd }
+    ToolCall::of(tool, kind, input, cwd)
 }
 
 fn kind(tool: &str, input: &Value) -> Result<ToolKind, String> {

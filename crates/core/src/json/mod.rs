@@ -11,6 +11,7 @@ mod from_value;
 mod locate;
 mod parse;
 mod read;
+mod rounded;
 #[cfg(test)]
 mod tests;
 mod to_value;
@@ -23,6 +24,7 @@ pub use from_value::from_value;
 pub use locate::{Place, locate, position};
 pub use parse::{Integers, JsonError, Limits, parse, parse_with};
 pub use read::{from_slice, from_slice_with};
+pub use rounded::rounded;
 pub use to_value::to_value;
 pub use value::{Object, Value};
 pub use write::{canonical, compact, pretty, to_canonical, to_compact, write_string};

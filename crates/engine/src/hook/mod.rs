@@ -21,10 +21,12 @@ use writ_store::{Store, StoreError};
 
 use crate::confine::{keeper, left};
 use crate::decide::call;
-use crate::governing::in_force;
+use crate::governing::Trust;
+use crate::governing::in_force::{self, PolicyRef};
 use crate::identity::image::{self, Image};
 use crate::identity::workload::{self, Told};
 use crate::session::rows::UNREADABLE;
+use crate::session::state::State;
 use crate::session::{self, Session, SessionError, Within, keyed, unhooked};
 use crate::turns::attest as turns;
 use crate::turns::work_tree::WorkTree;
@@ -79,7 +81,7 @@ pub fn answer_in(bytes: &[u8], client: &dyn Client, home: &Home, cwd: &Path, run
                 if let SessionError::Store(StoreError::Row(RowError::TooLong { .. })) = &error {
                     return unreadable(bytes, client, &error, home, cwd, run);
                 }
-                failed(&input.kind, &error)
+                failed(&input, home, &error)
             })
         }
         Err(error) => unreadable(bytes, client, &error, home, cwd, run),
@@ -90,7 +92,7 @@ pub fn answer_in(bytes: &[u8], client: &dyn Client, home: &Home, cwd: &Path, run
 /// changed the tool since a human let it in.
 pub fn event(input: Event, home: &Home, redefined: bool) -> Answer {
     let input = input.masked();
-    dispatch(&input, home, None, redefined).unwrap_or_else(|error| failed(&input.kind, &error))
+    dispatch(&input, home, None, redefined).unwrap_or_else(|error| failed(&input, home, &error))
 }
 
 /// A payload that cannot be read, of a session under policy, is denied and on record: whoever can make one such payload must not
@@ -160,15 +162,34 @@ fn record_unreadable(session: &mut Session<'_>, bytes: &[u8], hints: &Hints) -> 
     session.append(draft)
 }
 
-/// The answer to an event that could not be dealt with: where a call can be stopped, stop it; elsewhere tell the user.
-/// Blocking a stop or a prompt would keep the user from repairing what is broken.
-fn failed(event: &EventKind, error: &SessionError) -> Answer {
-    match event {
-        EventKind::PreToolUse(_) | EventKind::PermissionRequest { .. } => {
+/// The answer to an event that could not be dealt with: where a call can be stopped, stop it, and where a limit may be reached, the
+/// next request to the model too; elsewhere tell the user. Blocking a stop, or a prompt that no limit holds, would keep the user from
+/// repairing what is broken.
+fn failed(input: &Event, home: &Home, error: &SessionError) -> Answer {
+    match &input.kind {
+        event @ (EventKind::PreToolUse(_) | EventKind::PermissionRequest { .. }) => {
             Answer::refuse(Some(event.name()), &format!("writ denies what it cannot decide: {error}"))
+        }
+        EventKind::UserPromptSubmit { .. } | EventKind::PostToolBatch { .. } if may_be_limited(input, home) => {
+            let reason = format!(
+                "writ stops what it cannot count against the policy's limits: {error}. Run `writ doctor` in a terminal"
+            );
+            Answer::from(Reply::Block { reason: reason.clone() }).with_message(reason)
         }
         _ => Answer::from(Reply::Silent).with_message(format!("writ could not record this event: {error}")),
     }
+}
+
+/// Whether the policy of the session limits what it uses; where that cannot be told, the one that governs where it happens.
+fn may_be_limited(input: &Event, home: &Home) -> bool {
+    let store = home.state().ok().and_then(|state| Store::open(state.to_owned()).ok());
+    let last = store.and_then(|store| store.last_row(&input.session).ok().flatten());
+    if let Some(policy) = last.and_then(|row| State::from_detail(&row.detail)).map(|state| state.policy) {
+        return policy.is_some_and(|policy| policy.limited);
+    }
+    let trust = Trust::open(home.state.as_deref());
+    governing::find(Path::new(&input.cwd))
+        .is_some_and(|path| governing::open(&path, None, &trust).map_or(true, |found| PolicyRef::to(&found).limited))
 }
 
 /// Whether an event's session is on record, or a policy governs where it happens, or should.

@@ -165,8 +165,6 @@ fn document(
     seen: &Seen,
 ) -> Document {
     let speaking = in_force.speaking(Caller::of(agent));
-    let files: Vec<Digest> = speaking.iter().skip(1).map(|speaks| speaks.file).collect();
-    let root = &in_force.accepted;
     let policies: Vec<&Policy> = speaking.iter().map(|speaks| speaks.policy).collect();
     let mut tools = tools(&in_force.policies(Caller::Main), &policies);
     tools.retain(|tool| parent.is_none_or(|parent| parent.tools.contains(tool)));
@@ -174,7 +172,7 @@ fn document(
         model,
         environment: seen.environment.clone(),
         tools,
-        policy_digest: policy_digest(root.file, &files),
+        policy_digest: policy_of(in_force, Caller::of(agent)),
         parent_identity: parent.map(Parts::hash),
     };
     let mut standing: BTreeMap<String, Standing> = BTreeMap::new();
@@ -190,6 +188,12 @@ fn document(
         standing.insert(name.to_owned(), known);
     }
     Document { parts, standing }
+}
+
+/// The digest of the policies that speak on an agent's calls now, as its identity tells it.
+pub fn policy_of(in_force: &InForce, caller: Caller<'_>) -> Digest {
+    let files: Vec<Digest> = in_force.speaking(caller).iter().skip(1).map(|speaks| speaks.file).collect();
+    policy_digest(in_force.accepted.file, &files)
 }
 
 /// The digest of the file of the policy that governs; with layers, that of the canonical list of all files' digests.

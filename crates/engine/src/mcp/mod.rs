@@ -131,13 +131,14 @@ impl Gate {
         self.store().map_or_else(|| self.own.clone(), |store| self.session(&store).1)
     }
 
-    /// Decides a call of `tool` and records that. `id` is the client's own of the call, where it says one.
-    pub fn before(&self, tool: &str, input: Value, id: Option<&str>) -> Ruling {
+    /// Decides a call of `tool` and records that. `rounded` are the numbers that its input does not keep; `id` is the client's own of
+    /// the call, where it says one.
+    pub fn before(&self, tool: &str, input: Value, rounded: Vec<String>, id: Option<&str>) -> Ruling {
         let store = self.store();
         self.begin();
         let name = format!("mcp__{}__{tool}", self.server);
         let kind = ToolKind::Mcp { server: self.server.clone(), tool: tool.to_owned() };
-        let call = ToolCall { tool: name, kind, input, cwd: self.cwd.clone() };
+        let call = ToolCall { rounded, ..ToolCall::of(name, kind, input, self.cwd.clone()) };
         let redefined = store.as_ref().is_some_and(|store| self.is_redefined(store, tool));
         self.decide(call, id, redefined)
     }

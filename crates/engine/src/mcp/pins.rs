@@ -221,9 +221,9 @@ impl Pins {
         Ok(accepted)
     }
 
-    /// Whether a tool is not what was let in.
+    /// Whether a tool is not what was let in, or one that no list showed when the server was seen whole.
     pub fn is_changed(&self, tool: &str) -> bool {
-        self.tools.get(tool).is_some_and(|pin| pin.found.is_some())
+        self.tools.get(tool).map_or(self.complete, |pin| pin.found.is_some())
     }
 }
 
@@ -287,6 +287,8 @@ mod tests {
         assert!(again.changed.len() == 1 && again.newly_changed.is_empty());
         let pins = Pins::read(&store, Digest::of(b"r"), "s").unwrap().unwrap();
         assert!(pins.is_changed("a") && pins.is_changed("c") && !pins.is_changed("b"));
+        assert!(pins.is_changed("never listed"), "a list that was seen whole did not show it");
+        assert!(!Pins { complete: false, ..pins }.is_changed("never listed"));
         assert!(Pins::accept(&store, Digest::of(b"r"), "s", Some("b")).is_err());
         assert_eq!(Pins::accept(&store, Digest::of(b"r"), "s", Some("a")).unwrap(), ["a"]);
         assert!(update(&store, &[("a", other)], true).changed.is_empty());

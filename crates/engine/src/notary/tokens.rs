@@ -19,8 +19,8 @@ use writ_store::{Store, StoreError};
 
 use crate::governing::layers::Caller;
 use crate::home::NoStateDir;
-use crate::identity::TRUST_DOMAIN;
 use crate::identity::shown::{Shown, ShownError, shown};
+use crate::identity::{self, TRUST_DOMAIN};
 use crate::session::{Session, SessionError, millis_between, process};
 use crate::{Asker, Home};
 
@@ -96,6 +96,11 @@ pub enum TokensError {
     /// The session has another policy now.
     #[error("the session's policy is another now: ask for a new one")]
     Policy,
+    /// The policy is another since the agent was identified.
+    #[error(
+        "the session's policy is another than the one that the agent was identified under: ask again when its turn has ended"
+    )]
+    Older,
     /// The agent is another now.
     #[error("the agent's identity is another now: ask for a new one")]
     Identity,
@@ -175,6 +180,9 @@ impl Tokens {
         let named = shown(&store, id, TRUST_DOMAIN)?.into_iter().find(|shown| shown.agent == agent);
         let named = named.ok_or(TokensError::Unknown)?;
         let mut session = Session::resume(&store, id, home, now)?;
+        if !is_under(&named, &session) {
+            return Err(TokensError::Older);
+        }
         session.take_custody()?;
         let seconds = now.millis().div_euclid(1000);
         let in_force = session.policy().map_err(|_blocked| TokensError::Unknown)?;
@@ -221,6 +229,9 @@ impl Tokens {
         let agent = agents.into_iter().find(|agent| agent.hash == claims.identity_hash);
         let agent = agent.ok_or(TokensError::Identity)?;
         let session = Session::resume(&store, id, home, now)?;
+        if !is_under(&agent, &session) {
+            return Err(TokensError::Policy);
+        }
         let in_force = session.policy().map_err(|_blocked| TokensError::Unknown)?;
         life(&session, &in_force.policies(caller(&agent)))?;
         Ok((claims, agent.agent))
@@ -244,6 +255,12 @@ impl Tokens {
         thread::sleep(Duration::from_millis(rest));
         Ok(Told::default())
     }
+}
+
+/// Whether an identity was told under the policies that are in force now.
+fn is_under(shown: &Shown, session: &Session<'_>) -> bool {
+    let told = shown.document.parts.policy_digest;
+    session.policy().is_ok_and(|in_force| identity::policy_of(in_force, caller(shown)) == told)
 }
 
 /// Who an agent is to its policies.

@@ -16,9 +16,10 @@ use writ_shell::Access;
 use self::members::{CHANGES, LOOKS, Member, NETWORK, WHOLE, plain_name};
 use super::Survey;
 use crate::facts::{Host, HostFact, PathFact, PathKind, SecretFact};
+use crate::glob::unfold;
 use crate::rules::last_word_split;
 use crate::url::{self, Target, percent_decoded};
-use crate::world::fold;
+use crate::world::{Search, expand, fold};
 
 /// Deepest JSON text inside a text that is read as JSON again.
 const MAX_DEPTH: usize = 8;
@@ -119,6 +120,9 @@ impl Survey<'_> {
     /// A value that may itself be a URL or a path.
     fn whole(&mut self, member: Member, text: &str) {
         let spaced = text.contains(char::is_whitespace);
+        if !spaced && text.contains(['*', '?', '[', '{']) {
+            self.pattern_argument(member, text);
+        }
         if let Some(path) = file_url(text) {
             return self.path_argument(Member::Path, &path);
         }
@@ -179,8 +183,12 @@ impl Survey<'_> {
     /// A value that is a path: held against the rules that forbid, and against `allow` where the member says that it is a path
     /// and it surely means this machine's.
     fn path_argument(&mut self, member: Member, text: &str) {
-        if text.is_empty() || text.contains('\0') {
+        if text.is_empty() {
             return;
+        }
+        if let Some((front, _)) = text.split_once('\0') {
+            // Where C reads it, it ends there.
+            return self.path_argument(member, front);
         }
         let (looks, changes) = self.says();
         // What it makes or changes there is named by other members.
@@ -205,6 +213,34 @@ impl Survey<'_> {
         let asked = |path: &Vec<&str>| last_word_split(&self.policy.files.approval, path, home).is_some();
         if self.is_named(&fact) || fact.spellings().iter().any(asked) {
             self.facts.paths.push(fact);
+        }
+    }
+
+    /// A value that some tools take for a pattern: each of its alternatives is a path, and what a wildcard stands for on disk asks where
+    /// it is denied.
+    fn pattern_argument(&mut self, member: Member, text: &str) {
+        let Ok(all) = unfold(text) else { return };
+        for one in all.into_iter().filter(|one| one.len() <= PATH_MAX && !one.contains('\0')) {
+            if !one.contains(['*', '?', '[']) {
+                self.path_argument(member, &one);
+                continue;
+            }
+            let absolute = self.absolute(&self.call.cwd, &one);
+            let found = match expand(self.world, &absolute) {
+                Search::Done(found) if found.len() <= self.left => found,
+                Search::Done(_) | Search::TooLarge => {
+                    let fact = self.argument_fact(&one, Access::Read);
+                    return self.too_large(&fact);
+                }
+            };
+            self.left = self.left.saturating_sub(found.len().max(1));
+            for path in found {
+                let mut fact = self.path(&path, Access::Read, None);
+                fact.kind = PathKind::Text;
+                if self.is_denied(&fact) || self.setting.violated(&fact).is_some() {
+                    self.facts.paths.push(fact);
+                }
+            }
         }
     }
 

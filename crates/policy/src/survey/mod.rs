@@ -6,6 +6,7 @@
 
 mod arrivals;
 mod flows;
+mod github;
 mod input;
 mod line;
 mod open;
@@ -285,8 +286,11 @@ impl Survey<'_> {
     fn text(&mut self, subject: Subject, name: String, text: &str) {
         let matches =
             |pattern: &str| text_matches(pattern, text) || text_matches(pattern, &name) || host_pattern(pattern, &name);
-        let hits = hits(self.policy, self.facts.names(), |pattern| matches(pattern).then_some(true));
-        self.label_text(|pattern| matches(pattern).then_some(true));
+        // What forbids it forbids each of its spellings.
+        let others = if subject == Subject::Host { url::spellings(text) } else { Vec::new() };
+        let wide = |pattern: &str| matches(pattern) || others.iter().any(|text| text_matches(pattern, text));
+        let hits = hits(self.policy, self.facts.names(), |pattern| wide(pattern).then_some(true));
+        self.label_text(|pattern| wide(pattern).then_some(true));
         let allowed = allowed(self.policy, self.facts.names(), matches);
         let text = name.clone();
         self.facts.texts.push(TextFact {

@@ -162,19 +162,21 @@ impl Survey<'_> {
             // Letters without a dash are options of BSD's: `ps auxe`.
             "ps" if shows_environments(arguments) => self.variable("*", span, true),
             "vault" => self.vault(arguments, span),
+            "gh" => self.github(arguments, span),
             "aws" if given(&["s3api"]) => self.bucket(&texts, span),
             _ => {}
         }
         if reads_variables(program, &texts) {
             self.variable("*", span, false);
         }
+        let deep = goes_below(program, arguments);
         for word in command.words.get(1..).unwrap_or_default() {
-            self.word_resources(word, command.span);
+            self.word_resources(word, deep, command.span);
         }
     }
 
     /// Names of variables and URLs of stores inside an argument.
-    fn word_resources(&mut self, word: &Word, span: Span) {
+    fn word_resources(&mut self, word: &Word, deep: bool, span: Span) {
         let texts = word.parts.iter().map(|part| match part {
             Part::Text(text) | Part::Glob(text) => text.as_str(),
             Part::Unknown(_) => "\u{1}",
@@ -182,7 +184,13 @@ impl Survey<'_> {
         let text: String = texts.collect();
         for piece in text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '=' | ',' | '(' | ')' | ';')) {
             if piece.split_once("://").is_some_and(|(scheme, _)| self.is_store(scheme)) {
-                self.url_text(piece, Some(span));
+                // What a pattern stands for, and what lies below, is not known.
+                let text = match piece.find(['*', '?']) {
+                    Some(at) => format!("{}\u{1}", piece.get(..at).unwrap_or_default()),
+                    None if deep => format!("{}/\u{1}", piece.trim_end_matches('/')),
+                    None => piece.to_owned(),
+                };
+                self.url_text(&text, Some(span));
             }
         }
         if !self.policy.grants.of(Kind::Secrets).any() && !self.policy.flow.any() {
@@ -389,6 +397,16 @@ impl Survey<'_> {
             }
         }
     }
+}
+
+/// Whether a program works on all that lies below an address of a store.
+fn goes_below(program: &str, arguments: &[Option<String>]) -> bool {
+    const ALWAYS: [&str; 3] = ["sync", "rsync", "mirror"];
+    let deep = |text: &str| {
+        let letters = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+        ALWAYS.contains(&text) || text.starts_with("--recursive") || letters.is_some_and(|all| all.contains(['r', 'R']))
+    };
+    ALWAYS.contains(&program) || arguments.iter().flatten().any(|text| deep(text))
 }
 
 /// Whether the first argument of `ps` is letters of BSD's with the one that shows environments.

@@ -91,12 +91,7 @@ fn readable<'p>(gate: &Gate, cwd: &Path, paths: impl IntoIterator<Item = &'p Pat
             let mut input = Object::new();
             input.push("path", Value::from(at.as_str()));
             let kind = ToolKind::Search(Search::Contents { path: Some(at), glob: None, file_type: None });
-            ToolCall {
-                tool: "Grep".to_owned(),
-                kind,
-                input: Value::Object(input),
-                cwd: cwd.to_string_lossy().into_owned(),
-            }
+            ToolCall::of("Grep", kind, Value::Object(input), cwd.to_string_lossy())
         } else {
             file_call(gate, "Read", ToolKind::Read { paths: vec![written, at] }, &real, None)
         };
@@ -266,7 +261,7 @@ fn file_call(gate: &Gate, tool: &str, kind: ToolKind, real: &Path, content: Opti
         input.push("content", Value::from(content));
     }
     let cwd = gate.cwd().to_string_lossy().into_owned();
-    ToolCall { tool: tool.to_owned(), kind, input: Value::Object(input), cwd }
+    ToolCall::of(tool, kind, Value::Object(input), cwd)
 }
 
 /// Refuses a file that is another than the one that was judged, and what is no plain file.

@@ -119,7 +119,7 @@ pub fn server(
     tool: &Description,
     bounds: Bounds,
 ) -> Called {
-    decided(gate.before(name, Value::Object(arguments.clone()), None), gate, |_passed| {
+    decided(gate.before(name, Value::Object(arguments.clone()), Vec::new(), None), gate, |_passed| {
         let answer = server.call(name, arguments, bounds.time);
         Done::of(answer.and_then(|answer| answered(&answer, bounds)).and_then(|result| fits(tool, result)))
     })

@@ -121,7 +121,7 @@ fn refused(
     if decision.is_none_or(|decision| decision.verdict != Verdict::Deny) {
         return Ok(None);
     }
-    match gate.before(tool, input, None) {
+    match gate.before(tool, input, Vec::new(), None) {
         Ruling::Refused { verdict, reason } => Ok(Some(Called::Refused { verdict, reason })),
         // The policy is another by now: it is asked again, with what the schema makes of the arguments.
         Ruling::Pass(passed) => {

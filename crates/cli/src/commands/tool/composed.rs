@@ -60,7 +60,7 @@ pub fn compose(named: &Named<'_>, tool: &Description, arguments: &Object) -> Res
 /// A call of a name that no tool has.
 pub fn unknown(name: &str, cwd: &Path) -> ToolCall {
     let input = Value::Object(Object::new());
-    ToolCall { tool: name.to_owned(), kind: ToolKind::Other, input, cwd: cwd.to_string_lossy().into_owned() }
+    ToolCall::of(name, ToolKind::Other, input, cwd.to_string_lossy())
 }
 
 /// A call that runs a line.
@@ -110,7 +110,7 @@ pub fn cred<'a>(agent: &'a Agent, variable: &str) -> Option<&'a Cred> {
 impl Named<'_> {
     fn call(&self, kind: ToolKind, input: Object) -> ToolCall {
         let cwd = self.cwd.to_string_lossy().into_owned();
-        ToolCall { tool: self.call.to_owned(), kind, input: Value::Object(input), cwd }
+        ToolCall::of(self.call, kind, Value::Object(input), cwd)
     }
 }
 

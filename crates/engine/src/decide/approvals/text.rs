@@ -37,6 +37,11 @@ fn said(call: &ToolCall) -> String {
         ToolKind::Shell { command } => hide(command),
         _ => hide(&json::to_canonical(&call.input)),
     };
+    let text = if call.rounded.is_empty() {
+        text
+    } else {
+        format!("{text} (with the numbers {}, as they were written)", call.rounded.join(", "))
+    };
     let cut = text.chars().nth(LONGEST).is_some();
     let text: String = text.chars().take(LONGEST).collect();
     if cut { format!("{text} …") } else { text }

@@ -44,6 +44,8 @@ pub struct Message {
     pub id: Option<Id>,
     /// Where it stands in the line, as a JSON pointer.
     pub pointer: String,
+    /// The numbers of a request's parameters that `body` does not keep.
+    pub rounded: Vec<String>,
 }
 
 /// The id of a request.
@@ -143,7 +145,8 @@ impl Message {
             (None, 1) => Kind::Answer,
             (None, _) => return Err(refuse("it has neither a method nor one answer")),
         };
-        Ok(Self { kind, body, id, pointer })
+        let rounded = if matches!(kind, Kind::Request(_)) { rounded(text, &pointer) } else { Vec::new() };
+        Ok(Self { kind, body, id, pointer, rounded })
     }
 
     /// A member of its parameters.
@@ -167,6 +170,17 @@ impl Id {
         let written = place.and_then(|span| text.get(span.start..span.end)).unwrap_or("null").to_owned();
         Ok(Self { key, written })
     }
+}
+
+/// The numbers of the parameters of the message at a pointer that are not kept.
+fn rounded(text: &str, pointer: &str) -> Vec<String> {
+    let found = json::rounded(text.as_bytes());
+    if found.is_empty() {
+        return found;
+    }
+    let place = locate(text, &format!("{pointer}/params"), Place::Value);
+    let params = place.and_then(|span| text.get(span.start..span.end));
+    params.map(|params| json::rounded(params.as_bytes())).unwrap_or_default()
 }
 
 /// A member that some readers take for one that is asked for: they do not look at case, nor at two letters beyond ASCII.

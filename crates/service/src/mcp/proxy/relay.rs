@@ -173,7 +173,7 @@ impl Relay {
         }
         let Some((tool, input)) = judged(&method, params) else { return refused("its parameters are not a call's") };
         let tool_use = message.param("_meta").and_then(|meta| meta.get(TOOL_USE)).and_then(Value::as_str);
-        match self.gate.before(&tool, input, tool_use) {
+        match self.gate.before(&tool, input, message.rounded.clone(), tool_use) {
             Ruling::Pass(passed) => Fate::On(Some(Open { id, what: What::Call(Some(passed)) })),
             Ruling::Refused { verdict, reason } => Fate::Refused(told(verdict, &reason)),
         }
