@@ -171,14 +171,25 @@ impl Messages {
 
     /// Forgets the oldest message of an agent that has as many as it may; or, of too many agents, of the one that has most.
     fn make_room(&mut self, agent: &str) {
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        self.growing.iter().for_each(|told| *counts.entry(&told.agent).or_default() += 1);
-        let full = counts.get(agent).is_some_and(|own| *own >= GROWING);
-        let most = || counts.iter().max_by_key(|(_, count)| **count).map(|(agent, _)| *agent);
-        let whose = if full { Some(agent) } else { most().filter(|_| self.growing.len() >= ALL_GROWING) };
-        if let Some(oldest) = whose.and_then(|whose| self.growing.iter().position(|told| told.agent == whose)) {
+        let own = self.growing.iter().filter(|told| told.agent == agent).count();
+        let oldest = if own >= GROWING {
+            self.growing.iter().position(|told| told.agent == agent)
+        } else if self.growing.len() >= ALL_GROWING {
+            self.oldest_of_most()
+        } else {
+            None
+        };
+        if let Some(oldest) = oldest {
             self.growing.remove(oldest);
         }
+    }
+
+    /// Where the oldest message is of the agent that has most.
+    fn oldest_of_most(&self) -> Option<usize> {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        self.growing.iter().for_each(|told| *counts.entry(&told.agent).or_default() += 1);
+        let (most, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+        self.growing.iter().position(|told| told.agent == most)
     }
 
     /// What stands for every message that was counted; kept beside the rest.

@@ -114,6 +114,11 @@ impl<T> Verified<T> {
     }
 
     /// The payload.
+    pub const fn payload(&self) -> &T {
+        &self.payload
+    }
+
+    /// The payload, to keep.
     pub fn into_payload(self) -> T {
         self.payload
     }

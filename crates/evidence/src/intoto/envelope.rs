@@ -80,11 +80,17 @@ impl Envelope {
         predicate_type: &str,
         keys: &[PublicKey],
     ) -> Result<Verified<Statement<P>>, StatementError> {
-        let found = self.statement_type()?;
-        if found != predicate_type {
-            return Err(StatementError::OtherPredicate { found, wanted: predicate_type.to_owned() });
+        match self.verify_statement(keys) {
+            Ok(verified) if verified.payload().predicate_type() == predicate_type => Ok(verified),
+            // That it speaks of something else is said first, whatever else is wrong.
+            other => {
+                let found = self.statement_type()?;
+                if found == predicate_type {
+                    return other;
+                }
+                Err(StatementError::OtherPredicate { found, wanted: predicate_type.to_owned() })
+            }
         }
-        self.verify_statement(keys)
     }
 
     /// The statement in it: nobody has checked its signatures.
@@ -129,6 +135,13 @@ mod tests {
         assert_eq!(unsigned, Err(StatementError::Signature(VerifyError::NoSignature { keys: 1 })));
         let other = envelope.verify_statement_of::<Value>("u", &[one.public().clone()]);
         assert!(matches!(other, Err(StatementError::OtherPredicate { .. })));
+        // Also where something else is wrong with it.
+        let strange = envelope.verify_statement_of::<Value>("u", &stranger);
+        assert!(matches!(strange, Err(StatementError::OtherPredicate { .. })));
+        let shape = envelope.verify_statement_of::<Vec<u8>>("u", &[one.public().clone()]);
+        assert!(matches!(shape, Err(StatementError::OtherPredicate { .. })));
+        let strange = envelope.verify_statement_of::<DigestSet>(TYPE, &stranger);
+        assert!(matches!(strange, Err(StatementError::Signature(_))));
         assert!(envelope.verify_legacy_go_statement::<Value>(&[one.public().clone()]).is_err());
     }
 

@@ -16,6 +16,7 @@ use writ_evidence::tally::Tally;
 
 use super::{OfAgent, Turns};
 use crate::limits::meter::prices_of;
+use crate::limits::prices::Prices;
 use crate::turns::predicate::{Metrics, Usd};
 use crate::turns::reading::{Pending, Reader, metrics};
 use crate::verify::phase::{Outcome, Phase, Standing};
@@ -51,11 +52,21 @@ struct Found {
     good: u64,
     wrong: Tally,
     doubts: Tally,
+    /// The prices that were asked for last: statements that follow each other name the same.
+    prices: Option<(Digest, Result<Prices, String>)>,
 }
 
 impl Default for Found {
     fn default() -> Self {
-        Self { good: 0, wrong: Tally::new(), doubts: Tally::new() }
+        Self { good: 0, wrong: Tally::new(), doubts: Tally::new(), prices: None }
+    }
+}
+
+impl Found {
+    /// The prices of that digest, which the folder keeps.
+    fn prices(&mut self, folder: &Path, digest: Digest) -> &Result<Prices, String> {
+        let known = self.prices.take().filter(|(known, _)| *known == digest);
+        &self.prices.insert(known.unwrap_or_else(|| (digest, prices_of(folder, digest)))).1
     }
 }
 
@@ -210,8 +221,8 @@ impl Checked {
             return found.doubts.apart(format!("row {row}: {agent}, turn {turn}: {why}"));
         }
         let tokens = metrics(pending.used.tokens());
-        let cost = self.prices.map_or(Ok(None), |prices| {
-            prices_of(folder, prices).map(|prices| prices.cost(&pending.used).ok().map(Usd))
+        let cost = self.prices.map_or(Ok(None), |digest| {
+            found.prices(folder, digest).as_ref().map(|prices| prices.cost(&pending.used).ok().map(Usd))
         });
         let Ok(cost_usd) = cost else {
             return found.wrong.apart(format!("row {row}: {agent}, turn {turn}: the prices that it names are gone"));
