@@ -9,6 +9,8 @@ use std::io::{self, Read, Write};
 pub const MAX_BYTES: u32 = 16 << 20;
 /// Longest text for standard error.
 const MAX_NOTES: u32 = 64 << 10;
+/// Room that is made for a field before any of it is there.
+const ROOM: usize = 64 << 10;
 
 /// What a hook is told.
 #[derive(Debug, PartialEq, Eq)]
@@ -56,7 +58,8 @@ pub fn field(stream: &mut impl Read, most: u32) -> io::Result<Vec<u8>> {
     if length > most {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a field is longer than it may be"));
     }
-    let mut bytes = Vec::new();
+    // Without room it would be read in pieces that begin at 32 bytes.
+    let mut bytes = Vec::with_capacity(ROOM.min(length as usize));
     stream.take(length.into()).read_to_end(&mut bytes)?;
     if bytes.len() < length as usize { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
 }

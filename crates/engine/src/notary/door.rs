@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use rustix::fs::{Mode, OFlags, Uid, chown, open};
 use rustix::net::UCred;
@@ -100,12 +101,19 @@ pub fn stranger(stream: &UnixStream, of: Option<u32>) -> Option<String> {
         return None;
     }
     let process = peer.pid.as_raw_nonzero();
-    let same = |space: &str| {
-        let theirs = fs::read_link(format!("/proc/{process}/ns/{space}")).ok()?;
-        Some(fs::read_link(format!("/proc/self/ns/{space}")).ok()? == theirs)
-    };
-    let other = ["mnt", "pid", "user"].into_iter().find(|space| same(space) != Some(true))?;
+    let mut own = own_spaces().iter().zip(SPACES);
+    let (_, other) =
+        own.find(|(own, space)| own.is_none() || fs::read_link(format!("/proc/{process}/ns/{space}")).ok() != **own)?;
     Some(format!("it is in another `{other}` namespace than the notary"))
+}
+
+/// Namespaces that decide what a path and a process's number mean.
+const SPACES: [&str; 3] = ["mnt", "pid", "user"];
+
+/// This process's own; nothing of one that cannot be seen. It never leaves them.
+fn own_spaces() -> &'static [Option<PathBuf>; SPACES.len()] {
+    static OWN: OnceLock<[Option<PathBuf>; SPACES.len()]> = OnceLock::new();
+    OWN.get_or_init(|| SPACES.map(|space| fs::read_link(format!("/proc/self/ns/{space}")).ok()))
 }
 
 /// The process at the other end, as it was when it connected.

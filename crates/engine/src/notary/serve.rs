@@ -4,7 +4,7 @@
 //! nothing between two calls that the ledger does not hold, so that its death at any moment loses nothing that was answered.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,6 +32,8 @@ use crate::{Asker, Home, NoStateDir, hook};
 
 /// Most connections at a time; one more is closed, and its hook denies.
 const CONNECTIONS: usize = 512;
+/// Threads that go on waiting when there is nothing to do; others end.
+const IDLE: usize = 8;
 /// How long whoever asks may take to say what, in all, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The file that holds the token of hooks over HTTP.
@@ -234,9 +236,18 @@ impl Notary {
         client.render(&hook::answer(payload, client, &home, Path::new("/")))
     }
 
-    /// Answers until the process ends: each connection in a thread of its own, so that a slow one keeps nobody waiting.
+    /// Answers until the process ends: as many connections at a time as there are threads, so that a slow one keeps nobody waiting.
     pub fn serve(self: Arc<Self>) -> Result<(), NotaryError> {
-        let open = Arc::new(AtomicUsize::new(0));
+        self.one_more(&Arc::new(Threads::default())).map_err(io("start a thread"))?;
+        loop {
+            thread::park();
+        }
+    }
+
+    /// Takes connections and answers them, until enough other threads wait for the next. One that may have had a key on its stack takes no
+    /// other: its stack goes with it.
+    fn take(self: &Arc<Self>, threads: &Arc<Threads>) {
+        let idle = if self.home.keeper.is_some() { 0 } else { IDLE };
         loop {
             let stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
@@ -246,36 +257,54 @@ impl Notary {
                     continue;
                 }
             };
-            let Some(place) = Place::take(&open) else { continue };
-            let notary = Arc::clone(&self);
-            let work = move || {
-                // Whoever asked and is gone wants no answer.
-                drop(notary.answer(stream));
-                drop(place);
-            };
-            // Without a thread the connection is closed, and its hook denies; the next may have one again.
-            drop(thread::Builder::new().name("notary".to_owned()).spawn(work));
+            if threads.waiting.fetch_sub(1, Ordering::SeqCst) == 1 && self.one_more(threads).is_err() {
+                // Without a thread that waits the connection is closed, and its hook denies; the next may have one again.
+                threads.waiting.fetch_add(1, Ordering::SeqCst);
+                continue;
+            }
+            // Whoever asked and is gone wants no answer.
+            drop(self.answer(stream));
+            let few = |waiting| (waiting < idle).then_some(waiting + 1);
+            if threads.waiting.fetch_update(Ordering::SeqCst, Ordering::SeqCst, few).is_err() {
+                return;
+            }
         }
+    }
+
+    /// Starts a thread that waits, unless there are as many as there may be.
+    fn one_more(self: &Arc<Self>, threads: &Arc<Threads>) -> io::Result<()> {
+        let place = Place::take(threads).ok_or(ErrorKind::WouldBlock)?;
+        let notary = Arc::clone(self);
+        threads.waiting.fetch_add(1, Ordering::SeqCst);
+        let started = thread::Builder::new().name("notary".to_owned()).spawn(move || notary.take(&place.0));
+        if started.is_err() {
+            threads.waiting.fetch_sub(1, Ordering::SeqCst);
+        }
+        started.map(drop)
     }
 
     fn answer(&self, stream: UnixStream) -> io::Result<()> {
         stream.set_write_timeout(Some(PATIENCE))?;
-        let mut stream = Question { stream, until: Instant::now() + PATIENCE };
-        if let Some(why) = door::stranger(&stream.stream, self.of) {
-            return not_here(&mut stream.stream, &why);
+        let mut question = BufReader::new(Timed { stream, until: Instant::now() + PATIENCE });
+        if let Some(why) = door::stranger(&question.get_ref().stream, self.of) {
+            return not_here(&mut question.get_mut().stream, &why);
         }
         let mut begin = [0; MARK.len() + 1];
-        stream.read_exact(&mut begin)?;
+        question.read_exact(&mut begin)?;
         let Some((kind, mark)) = begin.split_last() else { return Ok(()) };
         match (mark == MARK, *kind) {
-            (true, HOOK | EVENT) => self.hook(&mut stream, *kind),
-            (true, STATUS) => self.status(&mut stream.stream),
-            (true, ask::TOKEN) => self.token_asked(&mut stream),
+            (true, HOOK | EVENT) => self.hook(&mut question, *kind),
+            (true, STATUS) => self.status(&mut question.get_mut().stream),
+            (true, ask::TOKEN) => self.token_asked(&mut question),
             (true, ask::ATTEST) => {
-                let request = field(&mut stream, attest::MAX_REQUEST)?;
-                attest::serve(&request, &mut stream.stream, &self.home, self.of.is_none())
+                let request = field(&mut question, attest::MAX_REQUEST)?;
+                if !question.buffer().is_empty() {
+                    // What comes after is said in answer to what is said here.
+                    return Err(ErrorKind::InvalidData.into());
+                }
+                attest::serve(&request, &mut question.get_mut().stream, &self.home, self.of.is_none())
             }
-            (true | false, _) => not_here(&mut stream.stream, "the notary is of another version"),
+            (true | false, _) => not_here(&mut question.get_mut().stream, "the notary is of another version"),
         }
     }
 
@@ -283,7 +312,7 @@ impl Notary {
         let client = String::from_utf8(field(question, MAX_NAME)?).map_err(io::Error::other)?;
         let surroundings = field(question, MAX_SURROUNDINGS)?;
         let payload = field(question, MAX_BYTES)?;
-        let stream = &mut question.stream;
+        let stream = &mut question.get_mut().stream;
         let Some(client) = writ_clients::named(&client) else {
             return not_here(stream, "the notary does not know this client");
         };
@@ -312,7 +341,7 @@ impl Notary {
 
     fn token_asked(&self, question: &mut Question) -> io::Result<()> {
         let request = field(question, ask::MAX_TOKEN)?;
-        let stream = &mut question.stream;
+        let stream = &mut question.get_mut().stream;
         let told = match json::from_slice(&request) {
             Ok(request) => self.tokens.answer(request, &self.home, door::asker(stream)?),
             Err(error) => return not_here(stream, &format!("what is asked about tokens cannot be read: {error}")),
@@ -345,30 +374,41 @@ impl Drop for Notary {
     }
 }
 
-/// One of the connections that are open; it ends when this is dropped, in a thread that panics too.
-struct Place(Arc<AtomicUsize>);
+/// The threads that answer.
+#[derive(Default)]
+struct Threads {
+    all: AtomicUsize,
+    /// Those that wait for a connection. While any of them answers, another waits.
+    waiting: AtomicUsize,
+}
+
+/// One of the threads; it counts until this is dropped, in a thread that panics too.
+struct Place(Arc<Threads>);
 
 impl Place {
     /// None where there are as many as there may be.
-    fn take(open: &Arc<AtomicUsize>) -> Option<Self> {
-        let place = Self(Arc::clone(open));
-        (open.fetch_add(1, Ordering::Relaxed) < CONNECTIONS).then_some(place)
+    fn take(threads: &Arc<Threads>) -> Option<Self> {
+        let place = Self(Arc::clone(threads));
+        (threads.all.fetch_add(1, Ordering::Relaxed) <= CONNECTIONS).then_some(place)
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.all.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// A question that is being put. All of it has to be there in time, however it is cut into pieces.
-struct Question {
+/// A question that is being put. Most come in one piece.
+type Question = BufReader<Timed>;
+
+/// Its stream. All of it has to be there in time, however it is cut into pieces.
+struct Timed {
     stream: UnixStream,
     until: Instant,
 }
 
-impl Read for Question {
+impl Read for Timed {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() {

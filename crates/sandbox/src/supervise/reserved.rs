@@ -76,12 +76,19 @@ impl Names {
         let mut number = [0u8; 8];
         rustix::rand::getrandom(&mut number, rustix::rand::GetRandomFlags::empty())?;
         let path = self.folder.join(format!("{:016x}", u64::from_ne_bytes(number)));
-        // Until it has a lock it is nobody's, but nobody looks for those now. What it said before is more than is kept.
+        // Until it has a lock it is nobody's, but nobody looks for those now. What it said before is mostly the same; to write it anew costs
+        // some disks more than all the names.
         let again = renameat_with(CWD, self.spare.join(RECORD), CWD, &path, RenameFlags::NOREPLACE).is_ok();
         let mut file = File::options().read(true).write(true).create_new(!again).mode(0o600).open(path)?;
-        file.set_len(0)?;
         flock(&file, FlockOperation::LockExclusive)?;
-        file.write_all(&encode(reserved))?;
+        let bytes = encode(reserved);
+        let mut said = Vec::new();
+        (&file).take(bytes.len() as u64 + 1).read_to_end(&mut said)?;
+        if said != bytes {
+            file.set_len(0)?;
+            file.rewind()?;
+            file.write_all(&bytes)?;
+        }
         self.record = Some(file);
         Ok(())
     }
@@ -261,6 +268,24 @@ fn decode(bytes: &[u8]) -> Vec<Reserved> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_record_that_is_used_again_says_what_is_kept_now() {
+        let state = tempfile::tempdir().unwrap();
+        let kept = |names: &[&str]| {
+            let reserved: Vec<Reserved> =
+                names.iter().map(|name| Reserved { path: state.path().join(name), by: Reserve::Folder }).collect();
+            let mut run = Names::begin(state.path()).unwrap();
+            run.record(&reserved).unwrap();
+            let (said, wanted) = (run.folders().unwrap(), names.iter().map(|name| state.path().join(name)).collect());
+            assert_eq!(said, wanted);
+        };
+        DirBuilder::new().create(state.path().join(SPARE)).unwrap();
+        for names in [["a", "b"].as_slice(), &["a", "b"], &["a"], &["a", "b", "c"], &["d", "e", "f"]] {
+            kept(names);
+            assert!(state.path().join(SPARE).join(RECORD).exists());
+        }
+    }
 
     #[test]
     fn a_record_that_was_cut_short_is_read_as_far_as_it_goes() {
