@@ -263,7 +263,7 @@ mod tests {
             "own" => ToolKind::Own,
             line => ToolKind::Shell { command: line.to_owned() },
         };
-        ToolCall { tool: tool.to_owned(), kind, input, cwd: "/w".to_owned() }
+        ToolCall::of(tool, kind, input, "/w")
     }
 
     /// Another deed or another input is another digest; one that tool and input tell in full has the input's own.
@@ -287,7 +287,7 @@ mod tests {
         let (said, meant) = (call("Bash", "ls", r#"{"command":"ls"}"#), call("Bash", "", r#"{"command":"ls"}"#));
         assert_eq!((said.digest(), meant.digest()), (meant.digest(), Digest::of(br#"{"command":"ls"}"#)));
         let fetched = ToolKind::Fetch { url: "https://x.example".to_owned() };
-        let call = ToolCall { tool: "t".into(), kind: fetched, input: Value::Object(Object::new()), cwd: "/".into() };
+        let call = ToolCall::of("t", fetched, Value::Object(Object::new()), "/");
         assert_eq!(call.digest(), Digest::of(b"{\"fetch\":{\"url\":\"https://x.example\"}}\n{}"));
     }
 
@@ -315,10 +315,7 @@ mod tests {
     /// The canonical name is there wherever kind or members are not what the tool's own name says.
     #[test]
     fn a_call_is_known_by_what_it_does() {
-        let of = |tool: &str, kind: ToolKind| {
-            ToolCall { tool: tool.to_owned(), kind, input: Value::Object(Object::new()), cwd: "/".to_owned() }
-                .known_as()
-        };
+        let of = |tool: &str, kind: ToolKind| ToolCall::of(tool, kind, Value::Object(Object::new()), "/").known_as();
         let names = ToolKind::Search(Search::Names { path: None, pattern: "*".to_owned() });
         assert_eq!(of("LS", names).as_deref(), Some("Glob"));
         let other = ToolKind::Mcp { server: "gh".to_owned(), tool: "delete".to_owned() };

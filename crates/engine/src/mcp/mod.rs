@@ -63,6 +63,26 @@ pub struct Passed {
     hooked: bool,
 }
 
+/// What a server is asked for.
+#[derive(Debug)]
+pub struct Wanted<'a> {
+    /// The tool; of another request, what it is decided as.
+    pub tool: &'a str,
+    /// What it is called with.
+    pub input: Value,
+    /// The numbers that `input` does not keep ([`writ_core::json::rounded`]).
+    pub rounded: Vec<String>,
+    /// Whether it is a tool, whose definition is pinned.
+    pub is_tool: bool,
+}
+
+impl<'a> Wanted<'a> {
+    /// A tool, with an input that keeps every number.
+    pub const fn tool(tool: &'a str, input: Value) -> Self {
+        Self { tool, input, rounded: Vec::new(), is_tool: true }
+    }
+}
+
 /// What becomes of a call.
 #[derive(Debug)]
 pub enum Ruling {
@@ -131,15 +151,15 @@ impl Gate {
         self.store().map_or_else(|| self.own.clone(), |store| self.session(&store).1)
     }
 
-    /// Decides a call of `tool` and records that. `rounded` are the numbers that its input does not keep; `id` is the client's own of
-    /// the call, where it says one.
-    pub fn before(&self, tool: &str, input: Value, rounded: Vec<String>, id: Option<&str>) -> Ruling {
+    /// Decides what a server is asked for and records that. `id` is the client's own of the call, where it says one.
+    pub fn before(&self, wanted: Wanted<'_>, id: Option<&str>) -> Ruling {
+        let Wanted { tool, input, rounded, is_tool } = wanted;
         let store = self.store();
         self.begin();
         let name = format!("mcp__{}__{tool}", self.server);
         let kind = ToolKind::Mcp { server: self.server.clone(), tool: tool.to_owned() };
         let call = ToolCall { rounded, ..ToolCall::of(name, kind, input, self.cwd.clone()) };
-        let redefined = store.as_ref().is_some_and(|store| self.is_redefined(store, tool));
+        let redefined = is_tool && store.as_ref().is_some_and(|store| self.is_redefined(store, tool));
         self.decide(call, id, redefined)
     }
 

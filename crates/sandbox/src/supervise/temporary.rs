@@ -76,8 +76,8 @@ fn make_whole(folder: &Path, who: &Who) -> io::Result<()> {
 /// An attribute of what the kernel works in: the number of the mounts that have it, which what a command leaves running has, too. An overlay
 /// keeps attributes of its own in the same way, so it can be set wherever there is one.
 const MOUNTS: &str = "user.writ.mounts";
-/// How many are there before those that nobody has are looked for, which a call then waits for.
-const WORKS: usize = 64;
+/// How many are there before those that nobody has are looked for.
+const WORKS: usize = 16;
 
 /// Notes who has it, for whoever comes when this process is gone.
 pub fn note_mounts(layer: &Path, mounts: u64) -> Result<(), RunError> {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use writ_agentfile::tool::{Description, Request};
 use writ_core::json::{self, Limits, Object, Value};
 use writ_core::{ToolCall, Verdict};
-use writ_engine::mcp::{Gate, Passed, Ruling};
+use writ_engine::mcp::{Gate, Passed, Ruling, Wanted};
 use zeroize::Zeroizing;
 
 use crate::mcp::ask::Server;
@@ -119,7 +119,7 @@ pub fn server(
     tool: &Description,
     bounds: Bounds,
 ) -> Called {
-    decided(gate.before(name, Value::Object(arguments.clone()), Vec::new(), None), gate, |_passed| {
+    decided(gate.before(Wanted::tool(name, Value::Object(arguments.clone())), None), gate, |_passed| {
         let answer = server.call(name, arguments, bounds.time);
         Done::of(answer.and_then(|answer| answered(&answer, bounds)).and_then(|result| fits(tool, result)))
     })

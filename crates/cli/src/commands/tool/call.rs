@@ -15,7 +15,7 @@ use writ_agentfile::tool::{Cli, Description, How, LIMITS, MAX_BYTES, MAX_OUTPUT,
 use writ_agentfile::{Agent, call_name};
 use writ_core::json::{self, Limits, Object, Value};
 use writ_core::{SessionId, ToolCall, Verdict};
-use writ_engine::mcp::{Gate, Offered, Ruling};
+use writ_engine::mcp::{Gate, Offered, Ruling, Wanted};
 use writ_service::Vault;
 use writ_service::tools::{self, Bounds, Called, Done, Given, OUTPUT};
 use zeroize::Zeroizing;
@@ -121,7 +121,7 @@ fn refused(
     if decision.is_none_or(|decision| decision.verdict != Verdict::Deny) {
         return Ok(None);
     }
-    match gate.before(tool, input, Vec::new(), None) {
+    match gate.before(Wanted::tool(tool, input), None) {
         Ruling::Refused { verdict, reason } => Ok(Some(Called::Refused { verdict, reason })),
         // The policy is another by now: it is asked again, with what the schema makes of the arguments.
         Ruling::Pass(passed) => {

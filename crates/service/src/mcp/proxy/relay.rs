@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use writ_core::Verdict;
 use writ_core::json::{self, Object, Value, canonical, write_string};
-use writ_engine::mcp::{Gate, Offered, Passed, Ruling};
+use writ_engine::mcp::{Gate, Offered, Passed, Ruling, Wanted};
 
 use super::message::{self, Id, Kind, Line, Message, Wrong, ambiguous, cuts, folded, without};
 
@@ -173,7 +173,8 @@ impl Relay {
         }
         let Some((tool, input)) = judged(&method, params) else { return refused("its parameters are not a call's") };
         let tool_use = message.param("_meta").and_then(|meta| meta.get(TOOL_USE)).and_then(Value::as_str);
-        match self.gate.before(&tool, input, message.rounded.clone(), tool_use) {
+        let wanted = Wanted { tool: &tool, input, rounded: message.rounded.clone(), is_tool: method == "tools/call" };
+        match self.gate.before(wanted, tool_use) {
             Ruling::Pass(passed) => Fate::On(Some(Open { id, what: What::Call(Some(passed)) })),
             Ruling::Refused { verdict, reason } => Fate::Refused(told(verdict, &reason)),
         }
