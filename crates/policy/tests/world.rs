@@ -294,6 +294,8 @@ fn patterns_in_inputs_ask_for_what_they_stand_for() {
             (mcp(r#"{"path":"/w/{lib/one.c,x}"}"#), "deny"),
             (mcp(r#"{"path":"lib/one.c\u0000.md"}"#), "deny"),
             (mcp(r#"{"path":"l?b/none.c"}"#), "allow"),
+            (mcp(r#"{"pattern":"**/*.c"}"#), "allow"),
+            (mcp(r#"{"excludePatterns":["*.pem"]}"#), "allow"),
             (mcp(r#"{"path":"src/*.rs"}"#), "allow"),
             (mcp(r#"{"pattern":"^prod.*$"}"#), "allow"),
             (mcp(r#"{"path":"{src,docs}/a.rs"}"#), "allow"),

@@ -82,13 +82,17 @@ impl Survey<'_> {
         {
             return self.value(name, &inner, depth + 1);
         }
+        let plain = plain_name(name);
+        let leaves_out = ["exclude", "ignore"].iter().any(|word| plain.contains(word));
         for spelling in spellings(text) {
+            if !leaves_out && !spelling.contains(char::is_whitespace) && spelling.contains(['*', '?', '[', '{']) {
+                self.pattern_argument(member, &spelling);
+            }
             self.whole(member, &spelling);
         }
         if let Some(text) = base64(text.trim()) {
             self.whole(Member::Other, &text);
         }
-        let plain = plain_name(name);
         if ["connection", "dsn", "address", "uri"].iter().any(|word| plain.contains(word)) {
             self.addressed(text);
         }
@@ -120,9 +124,6 @@ impl Survey<'_> {
     /// A value that may itself be a URL or a path.
     fn whole(&mut self, member: Member, text: &str) {
         let spaced = text.contains(char::is_whitespace);
-        if !spaced && text.contains(['*', '?', '[', '{']) {
-            self.pattern_argument(member, text);
-        }
         if let Some(path) = file_url(text) {
             return self.path_argument(Member::Path, &path);
         }
@@ -223,6 +224,10 @@ impl Survey<'_> {
         for one in all.into_iter().filter(|one| one.len() <= PATH_MAX && !one.contains('\0')) {
             if !one.contains(['*', '?', '[']) {
                 self.path_argument(member, &one);
+                continue;
+            }
+            // A search of everything below that is not surely of paths is not looked through.
+            if one.contains("**") && !matches!(member, Member::Path | Member::Place) {
                 continue;
             }
             let absolute = self.absolute(&self.call.cwd, &one);
