@@ -125,8 +125,9 @@ pub fn find_below(world: &dyn World, dir: &str, hit: &dyn Fn(&str) -> bool) -> S
     Search::Done(None)
 }
 
-/// The existing paths that an absolute shell glob expands to. `**` is every folder below, itself included.
-pub fn expand(world: &dyn World, pattern: &str) -> Search<Vec<String>> {
+/// The existing paths that an absolute shell glob expands to. `**` is every folder below, itself included. `left` is how many more
+/// folders and names may be looked at for it.
+pub fn expand(world: &dyn World, pattern: &str, left: &mut usize) -> Search<Vec<String>> {
     let mut found = vec![String::new()];
     let mut wild = false;
     for part in pattern.split('/').filter(|part| !part.is_empty() && *part != ".") {
@@ -139,15 +140,15 @@ pub fn expand(world: &dyn World, pattern: &str) -> Search<Vec<String>> {
         for base in &found {
             let dir = if base.is_empty() { "/" } else { base };
             if part == "**" {
-                next.extend(folders(world, dir));
+                next.extend(folders(world, dir, left));
             } else if wild {
-                let names = world.list(dir).unwrap_or_default().into_iter().map(|entry| entry.name);
+                let names = listed(world, dir, left).into_iter().map(|entry| entry.name);
                 let fits = names.filter(|name| !hidden(name) && glob.matches(name));
                 next.extend(fits.map(|name| format!("{base}/{name}")));
             } else {
                 next.push(format!("{base}/{plain}"));
             }
-            if next.len() > MAX_EXPANSION {
+            if next.len() > MAX_EXPANSION || *left == 0 {
                 return Search::TooLarge;
             }
         }
@@ -156,13 +157,20 @@ pub fn expand(world: &dyn World, pattern: &str) -> Search<Vec<String>> {
     Search::Done(found)
 }
 
+/// What is in a folder, which is counted.
+fn listed(world: &dyn World, dir: &str, left: &mut usize) -> Vec<Entry> {
+    let entries = world.list(dir).unwrap_or_default();
+    *left = left.saturating_sub(entries.len() + 1);
+    entries
+}
+
 /// A folder and the folders below it; one more than may be expanded shows that there are too many.
-fn folders(world: &dyn World, dir: &str) -> Vec<String> {
+fn folders(world: &dyn World, dir: &str, left: &mut usize) -> Vec<String> {
     let mut out = vec![dir.trim_end_matches('/').to_owned()];
     let mut at = 0;
-    while let Some(folder) = out.get(at).cloned().filter(|_| out.len() <= MAX_EXPANSION) {
+    while let Some(folder) = out.get(at).cloned().filter(|_| out.len() <= MAX_EXPANSION && *left > 0) {
         at += 1;
-        let below = world.list(&folder).unwrap_or_default();
+        let below = listed(world, &folder, left);
         let below = below.into_iter().filter(|entry| entry.is_dir && entry.name != ".git");
         out.extend(below.map(|entry| format!("{folder}/{}", entry.name)));
     }

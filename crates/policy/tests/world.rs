@@ -279,6 +279,24 @@ fn inputs_of_unknown_tools_do_not_reach_what_protects_itself() {
     );
 }
 
+/// However many patterns there are, and however they are made, looking at them comes to an end; what was not looked at is not let through.
+#[test]
+fn patterns_have_limits() {
+    let policy = r#"{"version":"1.0","name":"x","files":{"deny":["lib/**"]}}"#;
+    let deep = "{a}".repeat(100_000);
+    let wide = format!("{{{}}}", (0..500).map(|at| format!("x{at}")).collect::<Vec<_>>().join(","));
+    check(
+        policy,
+        &[
+            (call("mcp__fs__x", &format!(r#"{{"path":"{deep}"}}"#)), "ask"),
+            (call("mcp__fs__x", &format!(r#"{{"path":"{wide}"}}"#)), "ask"),
+            (call("mcp__fs__x", &format!(r#"{{"content":"{deep}"}}"#)), "allow"),
+            (call("Grep", &format!(r#"{{"pattern":"x","glob":"{deep}"}}"#)), "deny"),
+            (call("Glob", &format!(r#"{{"pattern":"{deep}"}}"#)), "deny"),
+        ],
+    );
+}
+
 /// What a pattern stands for on disk asks where it is denied; each of its alternatives is a path; C ends one at a NUL.
 #[test]
 fn patterns_in_inputs_ask_for_what_they_stand_for() {

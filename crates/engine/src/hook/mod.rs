@@ -174,7 +174,9 @@ fn failed(input: &Event, home: &Home, error: &SessionError) -> Answer {
             let reason = format!(
                 "writ stops what it cannot count against the policy's limits: {error}. Run `writ doctor` in a terminal"
             );
-            Answer::from(Reply::Block { reason: reason.clone() }).with_message(reason)
+            let answer = Answer::from(Reply::Block { reason: reason.clone() });
+            // Why a prompt is not taken its user is told anyway.
+            if matches!(input.kind, EventKind::PostToolBatch { .. }) { answer.with_message(reason) } else { answer }
         }
         _ => Answer::from(Reply::Silent).with_message(format!("writ could not record this event: {error}")),
     }

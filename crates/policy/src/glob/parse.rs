@@ -1,12 +1,15 @@
 //! Pattern text to segments.
 
-use super::{GlobError, Segment, Token, fold, parts};
+use super::{GlobError, MAX_LEN, Segment, Token, fold, parts};
 
 /// Most alternatives that braces may unfold to.
 pub(super) const MAX_ALTERNATIVES: usize = 256;
 
 /// Braces unfolded into alternatives; classes and escapes are left alone.
 pub fn unfold(text: &str) -> Result<Vec<String>, GlobError> {
+    if text.len() > MAX_LEN {
+        return Err(GlobError::TooLarge);
+    }
     let Some((before, choices, after)) = first_braces(text)? else { return Ok(vec![text.to_owned()]) };
     let mut out = Vec::new();
     for choice in choices {

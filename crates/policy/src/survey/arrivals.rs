@@ -5,7 +5,7 @@ use writ_shell::{Access, Arrival, Dir, FileUse, Part, Source, Word};
 use super::Survey;
 use super::open::Spelled;
 use crate::facts::PathKind;
-use crate::world::{Search, expand};
+use crate::world::Search;
 
 impl Survey<'_> {
     /// What lands in a folder is written there under its own name; where the target is no folder, it is what is written.
@@ -95,7 +95,7 @@ impl Survey<'_> {
         let mut names = Vec::new();
         for dir in &target.dirs {
             let Spelled::Known(place, _) = self.spell(dir, source) else { continue };
-            if let Search::Done(found) = expand(self.world, &place) {
+            if let Search::Done(found) = self.expand(&place) {
                 names.extend(found.iter().map(|path| last_name(path)));
             }
         }

@@ -41,7 +41,8 @@ impl Survey<'_> {
         }
         let Some(path) = path else { return };
         // `{owner}` and `:owner` are filled in by the program.
-        let at = path.find(['{', ':']).filter(|_| !path.contains("://"));
+        let query = path.find('?').unwrap_or(path.len());
+        let at = path.find(['{', ':']).filter(|at| *at < query && !path.contains("://"));
         let path = at.map_or_else(|| path.to_owned(), |at| format!("{}\u{1}", path.get(..at).unwrap_or_default()));
         let whole =
             if path.contains("://") { path } else { format!("https://{host}/{}", path.trim_start_matches('/')) };

@@ -15,11 +15,11 @@ use writ_shell::Access;
 
 use self::members::{CHANGES, LOOKS, Member, NETWORK, WHOLE, plain_name};
 use super::Survey;
-use crate::facts::{Host, HostFact, PathFact, PathKind, SecretFact};
-use crate::glob::unfold;
+use crate::facts::{Host, HostFact, PathFact, PathKind, SEARCH, SecretFact, UnresolvedFact};
+use crate::glob::{GlobError, unfold};
 use crate::rules::last_word_split;
 use crate::url::{self, Target, percent_decoded};
-use crate::world::{Search, expand, fold};
+use crate::world::{Search, fold};
 
 /// Deepest JSON text inside a text that is read as JSON again.
 const MAX_DEPTH: usize = 8;
@@ -220,18 +220,27 @@ impl Survey<'_> {
     /// A value that some tools take for a pattern: each of its alternatives is a path, and what a wildcard stands for on disk asks where
     /// it is denied.
     fn pattern_argument(&mut self, member: Member, text: &str) {
-        let Ok(all) = unfold(text) else { return };
+        let path = matches!(member, Member::Path | Member::Place);
+        let all = match unfold(text) {
+            Ok(all) => all,
+            // What it stands for is not known.
+            Err(GlobError::TooLarge) if path || text.len() <= PATH_MAX => {
+                let what = text.chars().take(80).collect();
+                return self.facts.unresolved.push(UnresolvedFact { kind: SEARCH.to_owned(), what, span: None });
+            }
+            Err(_) => return,
+        };
         for one in all.into_iter().filter(|one| one.len() <= PATH_MAX && !one.contains('\0')) {
             if !one.contains(['*', '?', '[']) {
                 self.path_argument(member, &one);
                 continue;
             }
             // A search of everything below that is not surely of paths is not looked through.
-            if one.contains("**") && !matches!(member, Member::Path | Member::Place) {
+            if one.contains("**") && !path {
                 continue;
             }
             let absolute = self.absolute(&self.call.cwd, &one);
-            let found = match expand(self.world, &absolute) {
+            let found = match self.expand(&absolute) {
                 Search::Done(found) if found.len() <= self.left => found,
                 Search::Done(_) | Search::TooLarge => {
                     let fact = self.argument_fact(&one, Access::Read);

@@ -20,7 +20,7 @@ use crate::ignore::toplevel;
 use crate::protect::{is_reserved, is_reserved_as};
 use crate::rules::last_word_split;
 use crate::url::{self, Target};
-use crate::world::{Search, World, expand, fold};
+use crate::world::{Search, World, fold};
 
 /// Longest list of names that is read from a file.
 const MOST_NAMES: usize = 4 << 10;
@@ -290,7 +290,7 @@ impl Survey<'_> {
         if self.left == 0 {
             return self.too_large(fact);
         }
-        let expansion = match expand(self.world, absolute) {
+        let expansion = match self.expand(absolute) {
             Search::Done(found) if found.len() <= self.left => found,
             Search::Done(_) | Search::TooLarge => return self.too_large(fact),
         };

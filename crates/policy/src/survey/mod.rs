@@ -36,7 +36,7 @@ use crate::policy::Policy;
 use crate::protect::Setting;
 use crate::rules::{Reading, ToolPattern, ToolRule, text_matches};
 use crate::url::{self, Target};
-use crate::world::{Search, World, fold};
+use crate::world::{MAX_ENTRIES, Search, World, fold};
 
 /// Most paths, and most texts, of one verdict that facts keep.
 const MOST: usize = 64;
@@ -66,6 +66,7 @@ pub fn survey(policy: &Policy, call: &ToolCall, setting: &Setting, world: &dyn W
         listings,
         listed,
         left: MOST_FOUND,
+        entries: MAX_ENTRIES,
         trees: 0,
         removals: Vec::new(),
         removing: false,
@@ -103,6 +104,8 @@ struct Survey<'a> {
     trees: usize,
     /// How many more paths globs may expand to.
     left: usize,
+    /// How many more folders and names may be looked at for globs.
+    entries: usize,
     /// Where the line removes whole trees.
     removals: Vec<Span>,
     /// What is looked at is removed, not kept elsewhere or changed.

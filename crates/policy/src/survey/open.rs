@@ -9,7 +9,7 @@ use crate::facts::{PathFact, PathKind};
 use crate::glob::Glob;
 use crate::glob::name::is_pattern;
 use crate::rules::{PathRule, last_word, last_word_of};
-use crate::world::{Search, expand, find_below, fold};
+use crate::world::{Search, find_below, fold};
 
 /// Stands for an unknown part of a path. Holds no slash and no dot.
 const UNKNOWN: &str = "writ-unknown";
@@ -127,7 +127,7 @@ impl Survey<'_> {
         if found.is_none() && !fact.resolved.starts_with("/{") && !fact.resolved.starts_with("/**") {
             let names = crate::glob::unfold(&fact.resolved).unwrap_or_default();
             for one in names.iter().filter(|one| !one.contains("**") && is_pattern(one)) {
-                let Search::Done(places) = expand(self.world, one) else { continue };
+                let Search::Done(places) = self.expand(one) else { continue };
                 found = found.or_else(|| places.into_iter().find(|path| self.forbids(path, fact.access, false)));
             }
         }
@@ -201,7 +201,7 @@ impl Survey<'_> {
     fn roots(&mut self, dir: &Dir, listing: &Listing) -> Vec<(String, String)> {
         match self.spell(dir, &listing.folder) {
             Spelled::Known(path, false) => vec![(path, listing.folder.literal().unwrap_or_default())],
-            Spelled::Known(pattern, true) => match expand(self.world, &pattern) {
+            Spelled::Known(pattern, true) => match self.expand(&pattern) {
                 Search::Done(found) => {
                     let base = match dir {
                         Dir::Start(dir) => fold(&self.absolute(&self.call.cwd, dir)),

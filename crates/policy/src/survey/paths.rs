@@ -111,7 +111,7 @@ impl Survey<'_> {
             return;
         }
         let fixed: Vec<&str> = whole.split('/').take_while(|part| !part.contains(['*', '?', '['])).collect();
-        let places = match expand(self.world, whole) {
+        let places = match self.expand(whole) {
             Search::Done(found) => found,
             Search::TooLarge => Vec::new(),
         };
@@ -122,6 +122,17 @@ impl Survey<'_> {
                 self.facts.paths.push(fact);
             }
         }
+    }
+
+    /// The paths that a glob expands to. Where more globs expand than can be looked at, that is not known, and asks.
+    pub(super) fn expand(&mut self, pattern: &str) -> Search<Vec<String>> {
+        let before = self.entries;
+        let found = expand(self.world, pattern, &mut self.entries);
+        if self.entries == 0 && before > 0 {
+            let what = fold(pattern);
+            self.facts.unresolved.push(UnresolvedFact { kind: SEARCH.to_owned(), what, span: None });
+        }
+        found
     }
 
     pub(super) fn too_large(&mut self, fact: &PathFact) {

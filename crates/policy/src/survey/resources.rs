@@ -401,7 +401,7 @@ impl Survey<'_> {
 
 /// Whether a program works on all that lies below an address of a store.
 fn goes_below(program: &str, arguments: &[Option<String>]) -> bool {
-    const ALWAYS: [&str; 3] = ["sync", "rsync", "mirror"];
+    const ALWAYS: [&str; 4] = ["sync", "rsync", "mirror", "rb"];
     let deep = |text: &str| {
         let letters = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
         ALWAYS.contains(&text) || text.starts_with("--recursive") || letters.is_some_and(|all| all.contains(['r', 'R']))
