@@ -108,7 +108,7 @@ pub fn find_below(world: &dyn World, dir: &str, hit: &dyn Fn(&str) -> bool) -> S
     let mut todo = vec![dir.trim_end_matches('/').to_owned()];
     let mut seen = 0;
     while let Some(folder) = todo.pop() {
-        for entry in world.list(&folder).unwrap_or_default() {
+        for entry in in_folder(world, &folder) {
             seen += 1;
             if seen > MAX_ENTRIES {
                 return Search::TooLarge;
@@ -138,11 +138,10 @@ pub fn expand(world: &dyn World, pattern: &str, left: &mut usize) -> Search<Vec<
         let hidden = |name: &str| own && name.starts_with('.') && !glob.begins_with_dot();
         let mut next = Vec::new();
         for base in &found {
-            let dir = if base.is_empty() { "/" } else { base };
             if part == "**" {
-                next.extend(folders(world, dir, left));
+                next.extend(folders(world, base, left));
             } else if wild {
-                let names = listed(world, dir, left).into_iter().map(|entry| entry.name);
+                let names = listed(world, base, left).into_iter().map(|entry| entry.name);
                 let fits = names.filter(|name| !hidden(name) && glob.matches(name));
                 next.extend(fits.map(|name| format!("{base}/{name}")));
             } else {
@@ -157,9 +156,14 @@ pub fn expand(world: &dyn World, pattern: &str, left: &mut usize) -> Search<Vec<
     Search::Done(found)
 }
 
-/// What is in a folder, which is counted.
+/// What is in a folder, whose path has no slash at its end: nothing is left of the root's.
+fn in_folder(world: &dyn World, dir: &str) -> Vec<Entry> {
+    world.list(if dir.is_empty() { "/" } else { dir }).unwrap_or_default()
+}
+
+/// The same, counted.
 fn listed(world: &dyn World, dir: &str, left: &mut usize) -> Vec<Entry> {
-    let entries = world.list(dir).unwrap_or_default();
+    let entries = in_folder(world, dir);
     *left = left.saturating_sub(entries.len() + 1);
     entries
 }

@@ -279,6 +279,21 @@ fn inputs_of_unknown_tools_do_not_reach_what_protects_itself() {
     );
 }
 
+/// Below the root is everything.
+#[test]
+fn what_lies_below_the_root_is_found() {
+    let policy = r#"{"version":"1.0","name":"x","files":{"deny":["lib/**"]}}"#;
+    check(
+        policy,
+        &[
+            (bash("cat /**/lib/one.c"), "deny"),
+            (bash("grep -r x /"), "deny"),
+            (call("mcp__fs__x", r#"{"path":"/**/one.c"}"#), "ask"),
+            (bash("cat /**/a.rs"), "allow"),
+        ],
+    );
+}
+
 /// However many patterns there are, and however they are made, looking at them comes to an end; what was not looked at is not let through.
 #[test]
 fn patterns_have_limits() {
