@@ -377,11 +377,11 @@ impl<'a> Parser<'a> {
         let range = JsonError::NumberRange { at: start };
         let text = self.text.get(start..self.at).unwrap_or_default();
         let number: f64 = text.parse().map_err(|_never| range.clone())?;
-        let beyond = integer && number.abs() > EXACT;
-        let taken = !beyond
+        let taken = number.abs() <= EXACT
             || match self.limits.integers {
-                Integers::Exact => false,
-                Integers::Canonical => ryu_js::Buffer::new().format(number) == text,
+                // Up to there the canonical form is an integer, however this one is written.
+                Integers::Exact => !integer && number.abs() >= 1e21,
+                Integers::Canonical => !integer || ryu_js::Buffer::new().format(number) == text,
                 Integers::Any => true,
             };
         if number.is_finite() && taken { Ok(number) } else { Err(range) }
