@@ -138,7 +138,7 @@ impl Bench {
     }
 
     /// Lines in the session's ledger.
-    fn rows(&self) -> Result<usize> {
+    pub fn rows(&self) -> Result<usize> {
         let sessions = fs::read_dir(self.state().join("sessions"))?;
         let mut rows = 0;
         for session in sessions {

@@ -6,6 +6,7 @@
 
 mod agentfile;
 mod claims;
+mod clients;
 mod confined;
 mod consequence;
 mod decide;
@@ -31,11 +32,12 @@ use crate::measure::Figure;
 /// A group of figures and what measures it.
 type Group = (&'static str, fn() -> Result<Vec<Figure>>);
 
-const GROUPS: [Group; 17] = [
+const GROUPS: [Group; 18] = [
     ("hook", hook::run),
     ("confined", confined::run),
     ("agentfile", agentfile::run),
     ("claims", claims::run),
+    ("clients", clients::run),
     ("consequence", consequence::run),
     ("decide", decide::run),
     ("egress", egress::run),

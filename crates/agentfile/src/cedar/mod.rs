@@ -6,6 +6,7 @@
 mod by_action;
 mod decide;
 mod lower;
+mod many;
 mod request;
 mod rules;
 mod schema;

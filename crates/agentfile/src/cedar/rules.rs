@@ -6,12 +6,13 @@ use std::collections::{HashMap, HashSet};
 
 use cedar_policy::{
     ActionConstraint, Effect, EntityUid, Policy, PolicyId, PolicySet, PrincipalConstraint, ResourceConstraint,
-    ValidationError, ValidationMode, ValidationWarning, Validator,
+    ValidationError, ValidationMode, ValidationResult, ValidationWarning, Validator,
 };
 use writ_core::Digest;
 
 use super::by_action::{ByAction, speaks};
 use super::lower;
+use super::many::{Written, halves, together};
 use super::schema::{ACTIONS, Action, known_action, schema};
 use super::split::{place_at, split, words};
 use crate::agent::Agent;
@@ -121,15 +122,25 @@ impl Rules {
             found.push(Diagnostic::error("internal", Place::START, "the schema cannot be read", "report this"));
             return;
         };
-        let result = Validator::new(schema.clone()).validate(&self.all, ValidationMode::Strict);
+        let validator = Validator::new(schema.clone());
+        let all: Vec<Policy> = self.all.policies().cloned().collect();
+        // Each policy is validated by itself, so that it does not matter which are together.
+        let results = halves(&all, |some| {
+            let set = PolicySet::from_policies(some.iter().cloned()).ok()?;
+            Some(validator.validate(&set, ValidationMode::Strict))
+        });
+        let Some(results) = results.into_iter().collect::<Option<Vec<_>>>() else {
+            found.push(Diagnostic::error("internal", Place::START, "the policies are no set", "report this"));
+            return;
+        };
         let mut told: Vec<Diagnostic> = Vec::new();
-        for error in result.validation_errors() {
+        for error in results.iter().flat_map(ValidationResult::validation_errors) {
             let Some(rule) = self.rules.get(error.policy_id()) else { continue };
             let message = first_line(&tidy(&error.to_string()));
             let place = pinpoint(agent, rule.place, &rule.text, &message);
             told.push(Diagnostic::error("cedar-type", place, message, type_help(error)));
         }
-        for warning in result.validation_warnings() {
+        for warning in results.iter().flat_map(ValidationResult::validation_warnings) {
             let Some(rule) = self.rules.get(warning.policy_id()) else { continue };
             let message = first_line(&tidy(&warning.to_string()));
             told.push(match warning {
@@ -309,26 +320,6 @@ impl Rules {
     }
 }
 
-/// A policy as it is written.
-struct Written {
-    text: String,
-    place: Place,
-    directive: Option<String>,
-}
-
-/// The policies where nothing is wrong with them, parsed at once: for each text by itself the parser would be set up anew. `None` where
-/// one of them has to be told what is wrong, or the texts are not one policy each.
-fn together(written: &[Written]) -> Option<Vec<Policy>> {
-    let texts: Vec<&str> = written.iter().map(|one| one.text.as_str()).collect();
-    let set: PolicySet = texts.join("\n").parse().ok()?;
-    let one = |(number, text): (usize, &&str)| {
-        let policy = set.policy(&PolicyId::new(format!("policy{number}")))?;
-        (policy.to_cedar()? == text.trim()).then(|| policy.clone())
-    };
-    let policies: Option<Vec<Policy>> = texts.iter().enumerate().map(one).collect();
-    policies.filter(|policies| policies.len() == set.num_of_policies() && set.num_of_templates() == 0)
-}
-
 fn is_exact(policy: &Policy, word: &str) -> bool {
     matches!(policy.resource_constraint(), ResourceConstraint::Eq(uid) if id_of(&uid, "Tool").as_deref() == Some(word))
 }
@@ -393,30 +384,4 @@ fn never_help() -> String {
     let pairs: Vec<String> =
         ACTIONS.iter().map(|action| format!("`{}` on `{}`", action.name, action.resource)).collect();
     format!("the actions go with these resources: {}", pairs.join(", "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn policies_are_parsed_at_once_where_each_text_is_one() {
-        let ids = |texts: &[&str]| {
-            let written = |text: &&str| Written { text: (*text).to_owned(), place: Place::START, directive: None };
-            let policies = together(&texts.iter().map(written).collect::<Vec<_>>())?;
-            Some(policies.iter().map(|policy| policy.effect() == Effect::Permit).collect::<Vec<_>>())
-        };
-        let (permit, forbid) = ("permit(principal, action, resource);", "forbid(principal, action, resource);");
-        assert_eq!(ids(&[]), Some(Vec::new()));
-        let many: Vec<&str> = [permit, forbid, forbid].into_iter().cycle().take(30).collect();
-        assert_eq!(ids(&many), Some(many.iter().map(|text| *text == permit).collect()));
-        let noted = format!("@id(\"a\")\n{permit}");
-        assert_eq!(ids(&[&noted, forbid]), Some(vec![true, false]));
-        // As many policies as texts, and yet not one each.
-        let both = format!("{permit} {forbid}");
-        for texts in [&[both.as_str(), "// nothing"][..], &["// nothing", &both], &[permit, "forbid(principal"]] {
-            assert_eq!(ids(texts), None, "{texts:?}");
-        }
-        assert_eq!(ids(&["permit(principal == ?principal, action, resource);"]), None);
-    }
 }

@@ -135,7 +135,7 @@ impl Survey<'_> {
             return;
         }
         let rooted = text.starts_with(['/', '~']) || text.starts_with("./") || text.starts_with("../");
-        let single = !spaced && (text.contains(['/', '.']) || text.starts_with('~'));
+        let single = !spaced && (text.contains(['/', '.']) || text.starts_with('~') || self.is_folder(text));
         if matches!(member, Member::Path | Member::Place)
             || single
             || (rooted && spaced && member != Member::Code && self.there(text))
@@ -179,6 +179,14 @@ impl Survey<'_> {
     fn there(&self, text: &str) -> bool {
         let absolute = self.absolute(&self.call.cwd, text);
         absolute.len() <= PATH_MAX && !absolute.contains('\0') && self.exists(absolute.trim_end_matches('/'))
+    }
+
+    fn is_folder(&self, text: &str) -> bool {
+        let absolute = self.absolute(&self.call.cwd, text);
+        !text.is_empty()
+            && absolute.len() <= PATH_MAX
+            && !absolute.contains('\0')
+            && self.world.resolve(&absolute).is_dir
     }
 
     /// A value that is a path: held against the rules that forbid, and against `allow` where the member says that it is a path

@@ -6,8 +6,11 @@ use writ_core::Span;
 use crate::action::{Access, RepositoryAct, UnknownUseKind};
 use crate::eval::Eval;
 use crate::eval::input::Input;
+use crate::programs::entries::words::Role;
 use crate::programs::operands::repository::{self, Call};
-use crate::programs::operands::{by_entry, unpack, value_flags};
+use crate::programs::operands::table::Split;
+use crate::programs::operands::{by_entry, unpack, value_flags, values};
+
 use crate::shape::{is_flag, text_word};
 use crate::word::Word;
 
@@ -46,44 +49,34 @@ pub fn run(eval: &mut Eval<'_>, arguments: &[Word], span: Span, input: &Input) {
     in_dirs(eval, &dirs, &mut |eval| subcommand(eval, &sub, rest, span, input));
 }
 
-/// The file that `git config` changes, where it is not the repository's own.
-fn config_file(eval: &mut Eval<'_>, rest: &[Word], span: Span) {
-    const READS: [&str; 14] = [
+/// The files that `git config` changes, where they are not the repository's own. That it reads the one it is given stands in its entry.
+fn config_files(eval: &mut Eval<'_>, split: &Split<'_>, span: Span) {
+    const READS: [&str; 8] = [
         "--get",
         "--get-all",
         "--get-regexp",
         "--get-urlmatch",
         "--get-color",
         "--get-colorbool",
-        "-l",
         "--list",
-        "get",
-        "list",
-        "--show-origin",
-        "--show-scope",
-        "--name-only",
         "--default",
     ];
-    let texts: Vec<String> = rest.iter().filter_map(Word::literal).collect();
-    let has = |names: &[&str]| texts.iter().any(|text| names.contains(&text.as_str()));
-    let changes = has(&[
-        "--unset",
-        "--unset-all",
-        "--add",
-        "--replace-all",
-        "--remove-section",
-        "--rename-section",
-        "-e",
-        "--edit",
-    ]) || has(&["set", "unset", "remove-section", "rename-section", "edit"])
-        || texts.iter().filter(|text| !text.starts_with('-')).count() > 1;
-    if has(&READS) || !changes {
+    const CHANGES: [&str; 7] =
+        ["--unset", "--unset-all", "--add", "--replace-all", "--remove-section", "--rename-section", "--edit"];
+    let given = |names: &[&str]| names.iter().any(|name| split.has(&[], name));
+    let verb = split.operands.first().and_then(|word| word.literal());
+    let looks = matches!(verb.as_deref(), Some("get" | "list")) || given(&READS) || split.has(&['l'], "--list");
+    let open = split.operands.iter().any(|word| word.literal().is_none());
+    let changes = given(&CHANGES) || split.has(&['e'], "--edit") || (!looks && split.operands.len() > 1) || open;
+    if !changes {
         return;
     }
-    if has(&["--global"]) {
+    let files = split.values.iter().filter(|(role, _)| *role == Role::Reads);
+    files.for_each(|(_, file)| values::value(eval, Role::Writes, file));
+    if given(&["--global"]) {
         let home = eval.home().unwrap_or_else(|| "~".to_owned());
         eval.file(text_word(&format!("{home}/.gitconfig"), span), Access::Write, false);
-    } else if has(&["--system"]) {
+    } else if given(&["--system"]) {
         eval.file(text_word("/etc/gitconfig", span), Access::Write, false);
     }
 }
@@ -119,9 +112,6 @@ fn subcommand(eval: &mut Eval<'_>, sub: &str, rest: &[Word], span: Span, input: 
         let named: Vec<Word> = plain.iter().skip(1).map(|word| (*word).clone()).collect();
         return as_git(eval, &[&verb], &named, span);
     }
-    if sub == "config" {
-        config_file(eval, rest, span);
-    }
     let Some(split) = by_entry(eval, &format!("git {sub}"), rest, span) else {
         // A program of its own, or an alias.
         if let Some(alias) = eval.aliases.get(&format!("git {sub}")).cloned() {
@@ -142,6 +132,7 @@ fn subcommand(eval: &mut Eval<'_>, sub: &str, rest: &[Word], span: Span, input: 
     let words = split.operands.as_slice();
     repository::run(eval, &Call { sub, rest, operands: words, span, input });
     match sub {
+        "config" => config_files(eval, &split, span),
         "worktree" if matches!(verb.as_str(), "add" | "move") => {
             words.iter().skip(1).take(1).for_each(|folder| unpack(eval, folder));
         }
