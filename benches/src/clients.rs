@@ -61,7 +61,7 @@ fn payload(client: &str, folder: &dyn Display, number: usize) -> String {
         _ => {
             let tool = if client == "qwen" { "run_shell_command" } else { "Bash" };
             format!(
-                r#"{{{common},"hook_event_name":"PreToolUse","permission_mode":"default","tool_name":"{tool}","tool_input":{{"command":"{line}"}},"tool_use_id":"call_{number}"}}"#
+                r#"{{{common},"hook_event_name":"PreToolUse","permission_mode":"default","tool_name":"{tool}","tool_input":{{"command":"{line}"}},"tool_use_id":"call_{number}","tool_call_id":"call_{number}"}}"#
             )
         }
     }
