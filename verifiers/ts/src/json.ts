@@ -15,7 +15,7 @@ export interface Limits {
   bytes: number;
   /** Deepest nesting of arrays and objects. */
   depth: number;
-  /** Integers beyond ±(2^53 − 1): none of them, or those written as RFC 8785 writes them. */
+  /** Integers beyond ±(2^53 − 1): none however it is written (`1e20`), or those written as RFC 8785 writes them. */
   integers: "exact" | "canonical";
 }
 
@@ -119,8 +119,13 @@ class Parser {
     if (!found) throw this.wrong("no JSON value");
     const [text, fraction, exponent] = found;
     const number = Number(text);
-    const large = fraction === undefined && exponent === undefined && Math.abs(number) > Number.MAX_SAFE_INTEGER;
-    const taken = !large || (this.limits.integers === "canonical" && String(number) === text);
+    const integer = fraction === undefined && exponent === undefined;
+    // Below 1e21 the canonical form is an integer, however this one is written.
+    const taken =
+      Math.abs(number) <= Number.MAX_SAFE_INTEGER ||
+      (this.limits.integers === "exact"
+        ? !integer && Math.abs(number) >= 1e21
+        : !integer || String(number) === text);
     if (!Number.isFinite(number) || !taken) throw this.wrong("number out of range");
     this.at += text.length;
     return number;

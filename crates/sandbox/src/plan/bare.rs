@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::ops::Bound;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use landlock::{ABI, Access, AccessFs};
@@ -21,6 +21,11 @@ use crate::host_path::HostPath;
 const MOST: usize = 20_000;
 /// Where a command that is root finds what is root's alone, and how deep is looked for it.
 const SYSTEM: [(&str, usize); 4] = [("/etc", 4), ("/var", 3), ("/boot", 2), ("/dev", 3)];
+
+/// Devices that no command does without; they can be written, too.
+const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+/// Those of terminals: to open them gives what one has already.
+const TERMINALS: [&str; 2] = ["/dev/ptmx", "/dev/pts"];
 
 /// Lays out the rights, for a command of this user.
 pub fn plan(confinement: &Confinement, abi: ABI, user: u32) -> Result<Plan, PlanError> {
@@ -42,6 +47,9 @@ pub fn plan(confinement: &Confinement, abi: ABI, user: u32) -> Result<Plan, Plan
             rights.mask_private(Path::new(folder), depth);
         }
     }
+    let mut named = all(&confinement.readable)?;
+    named.extend(all(&confinement.writable)?);
+    rights.mask_devices(Path::new("/dev"), &named);
     if confinement.reading == Reading::Open {
         rights.give(Path::new("/"), true, Change::No, Asked::Itself)?;
     } else {
@@ -51,7 +59,7 @@ pub fn plan(confinement: &Confinement, abi: ABI, user: u32) -> Result<Plan, Plan
     rights.give_all(&confinement.writable, Change::Yes)?;
     let Rights { mut plan, .. } = rights;
     let change = (AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev) & AccessFs::from_all(abi);
-    for path in ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"] {
+    for path in DEVICES {
         if Path::new(path).exists() {
             plan.rights.push((bytes(path.as_ref())?, (of_a_file(reading(), abi) | change).bits()));
         }
@@ -124,6 +132,22 @@ impl Rights {
             self.give(&entry.path(), kind.is_dir(), change, Asked::Within)?;
         }
         Ok(())
+    }
+
+    /// Keeps apart each device that is not named: who may open a disk or a virtual machine needs no right to change its file.
+    fn mask_devices(&mut self, folder: &Path, named: &BTreeSet<PathBuf>) {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if DEVICES.iter().chain(&TERMINALS).any(|known| path == Path::new(known)) || named.contains(&path) {
+                continue;
+            }
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_char_device() || kind.is_block_device() {
+                self.masked.insert(path);
+            } else if kind.is_dir() {
+                self.mask_devices(&path, named);
+            }
+        }
     }
 
     /// Takes from root what others may not read: it is root's own, and no right of root's is needed for it.
