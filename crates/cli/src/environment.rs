@@ -15,6 +15,7 @@ use writ_engine::identity::image::SOCKETS;
 use writ_engine::{Asker, Environment, Home, Workload};
 use writ_evaluators::ai::{Endpoint, Form};
 use writ_service::http::Otlp;
+use zeroize::Zeroizing;
 
 use crate::exit::Failure;
 
@@ -148,6 +149,11 @@ pub fn is_copy(program: &Path) -> bool {
 /// The PIN of a PKCS#11 token.
 pub fn pin() -> Option<String> {
     env::var("WRIT_PKCS11_PIN").ok().filter(|pin| !pin.is_empty())
+}
+
+/// The identity token for a signature without a key, where cosign looks for it.
+pub fn identity_token() -> Option<Zeroizing<Vec<u8>>> {
+    env::var("SIGSTORE_ID_TOKEN").ok().filter(|token| !token.is_empty()).map(|token| Zeroizing::new(token.into_bytes()))
 }
 
 /// Whether the environment says that an agent's client started this.

@@ -19,4 +19,5 @@ pub mod registry;
 pub mod row;
 pub mod session_tree;
 pub mod signer;
+pub mod sigstore;
 pub mod tally;

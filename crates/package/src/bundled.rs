@@ -7,7 +7,8 @@
 use serde::Serialize;
 use writ_core::json;
 use writ_evidence::custody::Signs;
-use writ_evidence::intoto::{self, Bundle, Content, MEDIA_TYPE, ResourceDescriptor, Statement};
+use writ_evidence::dsse::Envelope;
+use writ_evidence::intoto::{Bundle, Content, MEDIA_TYPE, PAYLOAD_TYPE, ResourceDescriptor, Statement};
 use writ_evidence::keys::KeyError;
 
 use crate::layout::{Layout, LayoutError};
@@ -24,29 +25,26 @@ pub const MAX: usize = 64;
 /// Largest bundle.
 const MAX_BUNDLE: u64 = 16 << 20;
 
-/// Why a package cannot be signed.
-#[derive(Debug, thiserror::Error)]
-pub enum SignError {
-    /// The key.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-    /// The layout.
-    #[error(transparent)]
-    Layout(#[from] LayoutError),
+/// A statement about a package, in its canonical form: what is signed.
+pub fn statement<P: Serialize>(subject: &Descriptor, kind: &str, predicate: P) -> String {
+    let about = ResourceDescriptor::sha256("", subject.digest);
+    json::to_canonical(&Statement::new(vec![about], kind, predicate))
 }
 
-/// Signs a statement about a package, and puts it into the layout beside it.
-pub fn attach<P: Serialize, S: Signs + ?Sized>(
+/// A statement, signed with a key.
+pub fn sign<S: Signs + ?Sized>(statement: &str, key: &S) -> Result<Bundle, KeyError> {
+    let envelope = Envelope::sign(PAYLOAD_TYPE, statement.as_bytes(), &[key])?;
+    Ok(Bundle::of_key(envelope, hint(key.public())))
+}
+
+/// Puts a statement that was signed into the layout beside the package that it is about.
+pub fn attach_signed(
     layout: &Layout,
     subject: &Descriptor,
     kind: &str,
-    predicate: P,
-    key: &S,
-) -> Result<Descriptor, SignError> {
-    let about = ResourceDescriptor::sha256("", subject.digest);
-    let envelope = intoto::sign(&Statement::new(vec![about], kind, predicate), &[key])?;
-    let bundle = Bundle::of_key(envelope, hint(key.public()));
-    Ok(attach_bundle(layout, subject, kind, &compact(&bundle))?)
+    bundle: &Bundle,
+) -> Result<Descriptor, LayoutError> {
+    attach_bundle(layout, subject, kind, &compact(bundle))
 }
 
 /// Puts a bundle into the layout beside the package that it is about.
@@ -133,6 +131,11 @@ fn one(layout: &Layout, descriptor: &Descriptor, manifest: &Manifest) -> Result<
 }
 
 impl Said {
+    /// The bundle in canonical form.
+    pub fn text(&self) -> String {
+        json::parse(&self.bytes).map_or_else(|_checked| String::new(), |value| json::canonical(&value))
+    }
+
     /// What the statement is about, by name and digest; nothing of it is checked.
     pub fn is_about(&self, subject: writ_core::Digest) -> bool {
         let Content::Envelope(envelope) = &self.bundle.content else { return false };

@@ -12,6 +12,7 @@ pub mod notary;
 mod policies;
 pub mod prove;
 pub mod registry;
+pub mod sigstore;
 mod spawn;
 pub mod tools;
 mod vault;

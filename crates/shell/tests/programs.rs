@@ -48,6 +48,7 @@ fn writs_own_commands_read_and_write_what_they_are_told() {
         gate --require-attestation a --registry FILE --call c|serve --token-file FILE|serve --tls-cert FILE|serve --tls-key FILE
         claim parse FILE|claim verify --claim-file FILE --before b|claim verify --claim-file b --before FILE|claim verify --transcript FILE --before b
         build -f FILE -o x|build --source FILE -o x|build --known-token FILE -o x|build --run-manifest FILE -o x|sign --key FILE p
+        sign p --identity-token-file FILE --signing-config c|sign p --signing-config FILE
         mcp serve --token-file FILE|notary run --module FILE|notary run --pin-file FILE
         verify --key FILE x|verify --trust FILE x|verify --transcript FILE x|verify --vsa-key FILE x|ledger show FILE|ledger verify FILE";
     let writes = "

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::outputs::{Outputs, put};
+use crate::sigstore;
 use crate::workplace::Workplace;
 
 pub const VERDICTS: [&str; 6] =
@@ -95,6 +96,21 @@ fn what_is_said_of_agents() {
     let key = out.file("key.pem");
     out.good(&["keys", "generate", &key]);
     out.json(&["sign", &layout, "--key", &key], 0);
+    let services = sigstore::Services::start(&out.place);
+    let (token, root) = (services.file("token"), services.file("trusted_root.json"));
+    let instance = ["--fulcio-url", &services.url, "--rekor-url", &services.url, "--identity-token-file", &token];
+    out.json(&[&["sign", &layout], instance.as_slice()].concat(), 0);
+    out.good(&[
+        "keys",
+        "trust",
+        "--sigstore",
+        &root,
+        "--issuer",
+        sigstore::ISSUER,
+        "--identity",
+        "release@example.org",
+    ]);
+    assert_eq!(out.json(&["verify", &layout], 0)["identities"][0]["issuer"], sigstore::ISSUER);
     out.json(&["discover", &layout], 0);
     out.json(&["inspect", &layout], 0);
     out.json(&["verify", &layout, "--key", &format!("{key}.pub"), "--allow-absent"], 0);

@@ -8,6 +8,9 @@ mod policies;
 mod services;
 mod sessions;
 #[cfg(test)]
+#[path = "../workplace/sigstore.rs"]
+mod sigstore;
+#[cfg(test)]
 #[path = "../venv/mod.rs"]
 mod venv;
 #[cfg(test)]

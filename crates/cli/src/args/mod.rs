@@ -8,6 +8,7 @@ mod claims;
 pub mod complete;
 mod evaluate;
 mod identity;
+mod keyless;
 mod limits;
 mod looking;
 mod notary;
@@ -41,6 +42,7 @@ pub use attestation::{
 pub use claims::{ClaimCommand, ClaimVerifyArgs, ClaimsArgs};
 pub use evaluate::{ConsequencesCommand, EvaluateArgs, EvaluateCommand, FailOn, ReportFormat};
 pub use identity::IdentityArgs;
+pub use keyless::KeylessArgs;
 pub use limits::{LimitsCommand, PriceArgs, PricesCommand, RaiseArgs};
 pub use looking::{OpenArgs, ReportArgs, WatchArgs};
 pub use notary::{NotaryCommand, NotaryRunArgs, Pkcs11Args};
@@ -337,8 +339,9 @@ pub enum Command {
     /// Sign a package, and say how it was built and what is in it.
     #[command(
         after_help = "Examples:\n  writ keys generate release.pem --algorithm p256\n  writ sign ghcr.io/org/reviewer:1.2 --key release.pem\n  writ sign out --key release.pem     before \
-        it is pushed; signatures travel with it\n\nSignatures are Sigstore bundles in cosign's form. They are in no public log. The last line is the digest \
-        that was signed."
+        it is pushed; signatures travel with it\n  writ sign out --signing-config signing_config.json --identity-token-file token     without a key: Sigstore's services \
+        vouch for whom the token names\n\nSignatures are Sigstore bundles in cosign's form. With a key they are in no public log; without one, the identity and the \
+        package's digest are in the log that is named. The last line is the digest that was signed."
     )]
     Sign(SignArgs),
     /// Say which policy governs here and how the newest session stands.

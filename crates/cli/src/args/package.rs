@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-use super::{Format, FormatArgs};
+use super::{Format, FormatArgs, KeylessArgs};
 
 /// How registries are asked.
 #[derive(ClapArgs, Debug, Clone)]
@@ -197,13 +197,16 @@ pub struct InspectArgs {
 
 /// `writ sign`
 #[derive(ClapArgs, Debug)]
+#[command(group = clap::ArgGroup::new("signer").required(true))]
 pub struct SignArgs {
     /// A reference, `LAYOUT[:NAME]`; it is signed by its digest.
     #[arg(value_name = "PACKAGE")]
     pub package: String,
     /// The private key, PEM (`writ keys generate` makes one).
-    #[arg(long, value_name = "PEM")]
-    pub key: PathBuf,
+    #[arg(long, value_name = "PEM", group = "signer")]
+    pub key: Option<PathBuf>,
+    #[command(flatten)]
+    pub keyless: KeylessArgs,
     /// Do not say how it was built.
     #[arg(long)]
     pub no_provenance: bool,

@@ -1,8 +1,10 @@
 //! A package, checked by someone who did not build it, before anything of it is unpacked.
 //!
 //! Asks one question a phase: does it hold together, does it stay within what it is built on, who signed it, how was it built, what is in
-//! it. Refuses whatever cannot be checked. Invariant: *verified* is said only where a key that is trusted here signed this very manifest,
-//! and nothing failed. Page: `spec/verify.md`, "Packages".
+//! it. Refuses whatever cannot be checked. Invariant: *verified* is said only where a key or an identity that is trusted here signed this very
+//! manifest, and nothing failed. Page: `spec/verify.md`, "Packages".
+
+mod worth;
 
 use serde::Serialize;
 use writ_agentfile::Lock;
@@ -10,15 +12,15 @@ use writ_agentfile::ceiling::{Level, Violation, chain_violations};
 use writ_agentfile::risk::Tier;
 use writ_core::Digest;
 use writ_core::json;
-use writ_evidence::dsse::VerifyError;
-use writ_evidence::intoto::{Content, Material};
-use writ_evidence::keys::PublicKey;
+use writ_evidence::signer::Signer;
 use writ_package::bundled::{self, PROVENANCE, SBOM, SIGNATURE, Said};
 use writ_package::check::{Package, check};
 use writ_package::provenance::Provenance;
 use writ_package::{Descriptor, Layout, LayoutError, Reference};
 
 use super::report::{Outcome, Phase, Standing, Status};
+pub use worth::Believed;
+use worth::Worth;
 
 /// Most packages that one is built on, each on the next.
 const MAX_CHAIN: usize = 16;
@@ -103,8 +105,10 @@ pub struct PackageReport {
     pub risk: Option<Tier>,
     /// What it is worth.
     pub status: Status,
-    /// Who signed it.
+    /// The keys that signed it.
     pub signers: Vec<Digest>,
+    /// The identities that signed it.
+    pub identities: Vec<Signer>,
     /// The phases in order.
     pub phases: Vec<Phase>,
 }
@@ -118,6 +122,7 @@ struct Document<'a> {
     name: Option<&'a str>,
     risk: Option<Tier>,
     signers: &'a [Digest],
+    identities: &'a [Signer],
     phases: &'a [Phase],
 }
 
@@ -131,6 +136,7 @@ impl Serialize for PackageReport {
             name: self.name.as_deref(),
             risk: self.risk,
             signers: &self.signers,
+            identities: &self.identities,
             phases: &self.phases,
         };
         document.serialize(serializer)
@@ -171,12 +177,12 @@ impl PackageReport {
     }
 }
 
-/// Verifies a package under these keys.
+/// Verifies a package by the word of those who are believed.
 pub fn package(
     layout: &Layout,
     descriptor: &Descriptor,
     parents: &dyn Parents,
-    keys: &[PublicKey],
+    believed: &Believed,
 ) -> Result<PackageReport, LayoutError> {
     let mut report = PackageReport {
         digest: descriptor.digest,
@@ -184,6 +190,7 @@ pub fn package(
         risk: None,
         status: Status::Broken,
         signers: Vec::new(),
+        identities: Vec::new(),
         phases: Vec::new(),
     };
     let package = match check(layout, descriptor) {
@@ -201,11 +208,16 @@ pub fn package(
     report.risk = Some(package.config.report.tier);
     report.phases.push(inheritance(&package, parents));
     let (said, unread) = bundled::said(layout, descriptor)?;
-    let (signature, signers, status) = signature(&said, &unread, descriptor.digest, keys);
+    let (signature, signers, status) = signature(&said, &unread, descriptor.digest, believed);
     report.phases.push(signature);
-    report.signers = signers;
-    report.phases.push(provenance(&said, &package, keys));
-    report.phases.push(materials(&said, descriptor.digest, keys));
+    for signer in signers {
+        match signer {
+            Signer::Key { id } => report.signers.push(id),
+            Signer::X509 { .. } | Signer::Keyless { .. } => report.identities.push(signer),
+        }
+    }
+    report.phases.push(provenance(&said, &package, believed));
+    report.phases.push(materials(&said, descriptor.digest, believed));
     let failed = report.phases.iter().any(|phase| phase.outcome == Outcome::Failed);
     report.status = if failed { Status::Broken } else { status };
     Ok(report)
@@ -238,53 +250,28 @@ fn inheritance(package: &Package, parents: &dyn Parents) -> Phase {
     Phase { findings: found.iter().map(told).collect(), ..phase(INHERITANCE, Outcome::Failed, summary) }
 }
 
-/// What a signature is worth here.
-enum Worth {
-    /// By these keys, which are trusted, about this package.
-    Trusted(Vec<Digest>),
-    /// By somebody else.
-    Unknown(String),
-    /// Not what it says.
-    Wrong(String),
-}
-
-fn worth(said: &Said, subject: Digest, keys: &[PublicKey]) -> Worth {
-    let Content::Envelope(envelope) = &said.bundle.content else {
-        return Worth::Unknown("it signs bytes and no statement".to_owned());
-    };
-    match &said.bundle.material {
-        Material::PublicKey { .. } => {}
-        Material::Certificate(_) | Material::Chain(_) => {
-            return Worth::Unknown(
-                "it is signed with a certificate, and Writ checks packages by keys alone".to_owned(),
-            );
-        }
-    }
-    match envelope.verify(keys) {
-        Ok(good) if said.is_about(subject) => Worth::Trusted(good.signers().to_vec()),
-        Ok(_) => Worth::Wrong("signature-of-another: it is signed, and about another package".to_owned()),
-        Err(VerifyError::NoSignature { .. }) => Worth::Unknown("it is by no key that is trusted here".to_owned()),
-        Err(error @ VerifyError::Wrong { .. }) => Worth::Wrong(format!("signature-invalid: {error}")),
-    }
-}
-
 fn signature(
     said: &[Said],
     unread: &[bundled::Unread],
     subject: Digest,
-    keys: &[PublicKey],
-) -> (Phase, Vec<Digest>, Status) {
-    let (mut signers, mut unknown, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
+    believed: &Believed,
+) -> (Phase, Vec<Signer>, Status) {
+    let (mut signers, mut unknown, mut reasons, mut wrong) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for one in said.iter().filter(|one| one.kind == SIGNATURE) {
-        match worth(one, subject, keys) {
+        match believed.worth(one, subject) {
             Worth::Trusted(by) => signers.extend(by),
-            Worth::Unknown(why) => unknown.push(format!("{}: {why}", one.descriptor.digest)),
+            Worth::Unknown(why) => {
+                unknown.push(format!("{}: {why}", one.descriptor.digest));
+                reasons.push(why);
+            }
             Worth::Wrong(why) => wrong.push(format!("{why} ({})", one.descriptor.digest)),
         }
     }
-    signers.sort();
+    signers.sort_by_key(ToString::to_string);
     signers.dedup();
     let unreadable = unread.iter().map(|one| format!("{}: {}", one.digest, one.why));
+    // One reason for all of them is the phase's.
+    let shared = reasons.first().filter(|first| unread.is_empty() && reasons.iter().all(|why| why == *first)).cloned();
     if !wrong.is_empty() {
         let summary = wrong.first().cloned().unwrap_or_default();
         return (Phase { findings: wrong, ..phase("signature", Outcome::Failed, summary) }, Vec::new(), Status::Broken);
@@ -295,18 +282,18 @@ fn signature(
         return (passed, signers, Status::Verified);
     }
     let (summary, status) = if unknown.is_empty() && unread.is_empty() {
-        ("unsigned: no signature is attached", Status::Unsigned)
+        ("unsigned: no signature is attached".to_owned(), Status::Unsigned)
     } else {
-        ("unknown-key: no signature by a key that is trusted here", Status::UnknownKey)
+        (shared.unwrap_or_else(|| believed.nobody().to_owned()), Status::UnknownKey)
     };
     let findings = unknown.into_iter().chain(unreadable).collect();
-    (Phase { findings, ..phase("signature", Outcome::Absent, summary.to_owned()) }, Vec::new(), status)
+    (Phase { findings, ..phase("signature", Outcome::Absent, summary) }, Vec::new(), status)
 }
 
-fn provenance(said: &[Said], package: &Package, keys: &[PublicKey]) -> Phase {
+fn provenance(said: &[Said], package: &Package, believed: &Believed) -> Phase {
     let mut findings = Vec::new();
     for one in said.iter().filter(|one| one.kind == PROVENANCE) {
-        match worth(one, package.descriptor.digest, keys) {
+        match believed.worth(one, package.descriptor.digest) {
             Worth::Trusted(_) => {
                 let read = one.predicate().ok_or_else(|| "it has no predicate".to_owned());
                 let read =
@@ -325,14 +312,14 @@ fn provenance(said: &[Said], package: &Package, keys: &[PublicKey]) -> Phase {
             Worth::Wrong(why) => return phase(BUILT, Outcome::Failed, why),
         }
     }
-    let summary = "no provenance by a key that is trusted here".to_owned();
+    let summary = "no provenance by anybody who is trusted here".to_owned();
     Phase { findings, ..phase(BUILT, Outcome::Absent, summary) }
 }
 
-fn materials(said: &[Said], subject: Digest, keys: &[PublicKey]) -> Phase {
+fn materials(said: &[Said], subject: Digest, believed: &Believed) -> Phase {
     let mut findings = Vec::new();
     for one in said.iter().filter(|one| one.kind == SBOM) {
-        match worth(one, subject, keys) {
+        match believed.worth(one, subject) {
             Worth::Trusted(_) => {
                 return phase("materials", Outcome::Passed, "a bill of materials is signed".to_owned());
             }
@@ -340,6 +327,6 @@ fn materials(said: &[Said], subject: Digest, keys: &[PublicKey]) -> Phase {
             Worth::Wrong(why) => return phase("materials", Outcome::Failed, why),
         }
     }
-    let summary = "no bill of materials by a key that is trusted here".to_owned();
+    let summary = "no bill of materials by anybody who is trusted here".to_owned();
     Phase { findings, ..phase("materials", Outcome::Absent, summary) }
 }

@@ -174,6 +174,12 @@ impl Envelope {
         Ok(envelope)
     }
 
+    /// A payload with one signature over it, by a key that the envelope does not name.
+    pub fn of_unnamed(payload_type: &str, payload: &[u8], signature: Vec<u8>) -> Self {
+        let signatures = vec![Signature::of_key(String::new(), signature)];
+        Self { payload_type: payload_type.to_owned(), payload: payload.to_vec(), signatures }
+    }
+
     /// Puts a payload and a Sigstore bundle over its bytes into one envelope. `signature` is the bundle's own.
     pub fn around_bundle(payload_type: &str, payload: &[u8], bundle: &Value, signature: Vec<u8>) -> Self {
         let signature =

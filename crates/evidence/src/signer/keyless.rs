@@ -1,17 +1,18 @@
 //! Sigstore's bundles, checked without a network.
 //!
-//! Owns the check of a bundle over given bytes against a trusted root: chain, SCT, the log's inclusion proof and promise, times,
-//! signature. Refuses a bundle over anything else than those bytes, and one whose log entry is not proven. Invariant: an [`Identity`] exists
-//! only where all of that held; whether it is an accepted one is the caller's question. Page: `spec/signing.md`, "Keyless".
+//! Owns the check of a bundle against a trusted root, over given bytes or of a statement: chain, SCT, the log's inclusion proof and promise,
+//! times, signature. Refuses a bundle over anything else, and one whose log entry is not proven. Invariant: an [`Identity`] exists only where
+//! all of that held; whether it is an accepted one is the caller's question. Pages: `spec/signing.md`, "Keyless"; `spec/package.md`.
 
 use sigstore_verify::trust_root::TrustedRoot as Root;
-use sigstore_verify::types::Bundle as Read;
+use sigstore_verify::types::{Artifact, Bundle as Read, Sha256Hash};
 use sigstore_verify::{CertificateError, Error, VerificationPolicy, Verifier};
 use writ_core::Digest;
 use writ_core::json;
 
 use super::provider;
-use crate::intoto::{Bundle, BundleError, Content};
+use crate::intoto::{Bundle, BundleError, Content, Material, Statement};
+use crate::sigstore::certificate::{self, Named};
 
 /// Largest trusted root, in bytes.
 const MAX_ROOT: usize = 1 << 20;
@@ -47,6 +48,9 @@ pub enum KeylessError {
         "the bundle signs an envelope of its own, not the policy's bytes: make it with `cosign sign-blob --bundle` or `sigstore sign`"
     )]
     NotOverBytes,
+    /// It holds no statement.
+    #[error("the bundle signs bytes that are elsewhere, and no statement that names a digest")]
+    NoStatement,
     /// Its certificate is of no authority of this root.
     #[error("its certificate is of no authority of the trusted root: {0}")]
     UnknownAuthority(String),
@@ -105,9 +109,42 @@ pub fn verify(root: &TrustedRoot, bundle: &str, bytes: &[u8]) -> Result<Identity
     if !matches!(ours.content, Content::Message { .. }) {
         return Err(KeylessError::NotOverBytes);
     }
+    checked(root, bundle, &ours, bytes, bytes.into())
+}
+
+/// Checks that `bundle`, in canonical form, holds under this root for the statement in it, and says whose it is. What the statement is about
+/// is the caller's question.
+pub fn verify_statement(root: &TrustedRoot, bundle: &str) -> Result<Identity, KeylessError> {
+    let ours = Bundle::parse(bundle.as_bytes())?;
+    let Content::Envelope(envelope) = &ours.content else { return Err(KeylessError::NoStatement) };
+    let statement: Statement<json::Value> =
+        envelope.unchecked_statement().map_err(|_no_statement| KeylessError::NoStatement)?;
+    let about = statement.subject().iter().find_map(|one| one.digest()).ok_or(KeylessError::NoStatement)?;
+    checked(root, bundle, &ours, &envelope.message(), Sha256Hash::new(*about.as_bytes()).into())
+}
+
+/// Whom the certificate of a bundle names, as it says itself: nobody has checked it.
+pub fn named(bundle: &Bundle) -> Option<Identity> {
+    let certificate = match &bundle.material {
+        Material::Certificate(der) => der,
+        Material::Chain(chain) => chain.first()?,
+        Material::PublicKey { .. } => return None,
+    };
+    let Named { identity: subject, issuer } = certificate::named(certificate)?;
+    let log_index = bundle.entries.first().map_or(-1, |entry| entry.log_index.0);
+    Some(Identity { subject, issuer, log_index })
+}
+
+fn checked(
+    root: &TrustedRoot,
+    bundle: &str,
+    ours: &Bundle,
+    message: &[u8],
+    artifact: Artifact<'_>,
+) -> Result<Identity, KeylessError> {
     let read = Read::from_json(bundle).map_err(|error| KeylessError::Other(error.to_string()))?;
     let policy = VerificationPolicy::any_identity();
-    let checked = provider::with_message(bytes, || root.verifier.verify(bytes, &read, &policy)).map_err(told)?;
+    let checked = provider::with_message(message, || root.verifier.verify(artifact, &read, &policy)).map_err(told)?;
     // Each has been checked by now; should the library ever skip one, this does not.
     if !(checked.certificate_verified() && checked.sct_verified() && checked.tlog_verified()) {
         return Err(KeylessError::Other("the library left out a check".to_owned()));
@@ -127,6 +164,12 @@ fn told(error: Error) -> KeylessError {
     let why = error.to_string();
     match error {
         Error::Certificate(CertificateError::Sct(_)) => KeylessError::Sct(why),
+        // The path is looked at for the time of signing, and what is wrong with it is told in `rustls-webpki`'s words alone.
+        Error::Certificate(CertificateError::ChainInvalid(in_words))
+            if in_words.contains("CertExpired") || in_words.contains("CertNotValidYet") =>
+        {
+            KeylessError::NotValid(why)
+        }
         Error::Certificate(CertificateError::ChainInvalid(_) | CertificateError::NoValidAuthority { .. }) => {
             KeylessError::UnknownAuthority(why)
         }

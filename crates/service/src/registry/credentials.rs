@@ -244,7 +244,13 @@ fn run(name: &str, verb: &str, input: &str) -> Result<Zeroizing<Vec<u8>>, Creden
         return Err(failed("is no name of a credential helper".to_owned()));
     }
     let mut command = Command::new(format!("docker-credential-{name}"));
-    command.arg(verb).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // It gets the user's environment, but no token that somebody else is to be signed in with.
+    command
+        .arg(verb)
+        .env_remove("SIGSTORE_ID_TOKEN")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| failed(format!("cannot be started: {error}")))?;
     if let Some(mut stdin) = child.stdin.take() {
         // One that does not read what it is told answers what it answers.

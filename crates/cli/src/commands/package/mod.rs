@@ -5,6 +5,7 @@
 
 pub mod build;
 pub mod inspect;
+mod keyless;
 pub mod login;
 pub mod moved;
 pub mod sign;

@@ -5,7 +5,7 @@ use std::path::Path;
 use writ_engine::Home;
 use writ_engine::governing::Trust;
 use writ_engine::verify::Outcome;
-use writ_engine::verify::package::{PackageReport, package};
+use writ_engine::verify::package::{Believed, PackageReport, package};
 use writ_package::layout::MARKER;
 use writ_package::{Descriptor, Layout, Reference, archive};
 
@@ -42,7 +42,7 @@ pub fn run(target: &str, args: &VerifyArgs) -> Result<(), Failure> {
     if report.verified() || args.allow_absent && report.holds() { Ok(()) } else { Err(Failure::No) }
 }
 
-/// What it is worth here, under one key or those that are trusted.
+/// What it is worth here, by one key's word or that of those who are trusted.
 pub fn worth(
     layout: &Layout,
     descriptor: &Descriptor,
@@ -50,11 +50,11 @@ pub fn worth(
     registry: &RegistryArgs,
     home: &Home,
 ) -> Result<PackageReport, Failure> {
-    let keys = match key {
-        Some(file) => vec![public_key(file)?],
-        None => Trust::open(home.state.as_deref()).keys().map_err(Failure::could_not)?,
+    let believed = match key {
+        Some(file) => Believed::key(public_key(file)?),
+        None => Believed::of(&Trust::open(home.state.as_deref())).map_err(Failure::could_not)?,
     };
-    package(layout, descriptor, &Pulled(registry), &keys).map_err(layout_failure)
+    package(layout, descriptor, &Pulled(registry), &believed).map_err(layout_failure)
 }
 
 fn human(report: &PackageReport) {
