@@ -105,6 +105,30 @@ fn what_a_session_read_decides_what_it_may_send() {
     assert_eq!(bash(&place, "9", "ls"), "deny", "what was read is not known any more");
 }
 
+/// What is edited in place or moved is read: its content ends up where the script, or the move, puts it.
+#[test]
+fn editing_in_place_and_moving_take_in() {
+    let lines = [
+        "mv vault/k b",
+        "git mv vault/k b",
+        "git mv vault v2",
+        "sed -i 'w b.txt' vault/k",
+        "perl -i -pe 'print STDERR' vault/k",
+        "ruby -i -pe 'puts 1' vault/k",
+        "awk -i inplace '{print > \"/dev/stderr\"}' vault/k",
+        "yq -i '.a = 1' vault/k.yaml",
+    ];
+    for (number, line) in lines.into_iter().enumerate() {
+        let place = place(&format!("flow-moved-{number}"), FLOW);
+        fs::create_dir(place.folder.join("repository/vault")).unwrap();
+        for name in ["k", "k.yaml"] {
+            fs::write(place.folder.join("repository/vault").join(name), "a: open-sesame\n").unwrap();
+        }
+        assert_ne!(bash(&place, "1", line), "deny", "{line}");
+        assert_eq!(call(&place, "2", "WebFetch", FETCH, ""), "deny", "{line}");
+    }
+}
+
 #[test]
 fn a_sub_agent_taints_its_parent_and_doubt_asks() {
     let place = place("flow-agent", FLOW);

@@ -61,6 +61,11 @@ impl Reader {
 
 /// Opens a plain file for reading.
 pub fn open(path: &Path) -> io::Result<File> {
+    opened(path).map(|(file, _)| file)
+}
+
+/// The file, and what is known of it.
+fn opened(path: &Path) -> io::Result<(File, Metadata)> {
     // Opening some devices does something; a look at the name does not.
     if !fs::metadata(path)?.is_file() {
         return Err(not_plain());
@@ -80,7 +85,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     if found.len() == 0 && file.read_at(&mut [0], 0)? > 0 && file.metadata()?.len() == 0 {
         return Err(not_plain());
     }
-    Ok(file)
+    Ok((file, found))
 }
 
 /// What a folder holds; in a process that reads for another user, one that this user may list.
@@ -99,8 +104,8 @@ pub fn folder(path: &Path) -> io::Result<fs::ReadDir> {
 /// The bytes of a plain file; an error where there are more than `limit`.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let too_large = || io::Error::new(ErrorKind::FileTooLarge, format!("larger than {limit} bytes"));
-    let file = open(path)?;
-    let len = file.metadata()?.len();
+    let (file, found) = opened(path)?;
+    let len = found.len();
     if len > limit {
         return Err(too_large());
     }

@@ -24,6 +24,12 @@ const AT_ONCE: usize = 4096;
 const MOST_BROKEN: u64 = 100_000;
 /// From this size on, the rows of a piece are checked on two threads.
 const PARALLEL_BYTES: usize = 1 << 18;
+/// Checkpoints that are checked at once, on two threads from so many on.
+const NOTES_AT_ONCE: usize = 4096;
+const FEW_NOTES: usize = 16;
+
+/// A note's checkpoint and what is said to keep its key.
+type Verified = Result<(Checkpoint, Option<Kept>), NoteError>;
 
 /// What a ledger and its checkpoints are worth.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -209,9 +215,15 @@ impl<'n> Checker<'n> {
 
     /// The signed checkpoints against the rows, and against each other.
     fn consistency(&mut self, keys: &Keyring) {
-        let mut before = 0;
-        for (note, number) in Notes(self.notes).zip(1..) {
-            let found = match self.signed(note, keys) {
+        let (mut notes, mut before, mut number) = (Notes(self.notes), 0, 0_u64);
+        let mut next = || {
+            let notes: Vec<&str> = notes.by_ref().take(NOTES_AT_ONCE).collect();
+            let verified = verify_all(&notes, keys);
+            (!notes.is_empty()).then(|| notes.into_iter().zip(verified))
+        };
+        for (note, verified) in std::iter::from_fn(&mut next).flatten() {
+            number += 1;
+            let found = match self.signed(note, verified) {
                 Ok(found) => found,
                 Err(problem) => {
                     told(&mut self.report.checkpoint_problems, || format!("checkpoint {number}: {problem}"));
@@ -234,8 +246,8 @@ impl<'n> Checker<'n> {
     }
 
     /// The checkpoint in a note whose signature holds and that is of this log; or why it is none.
-    fn signed(&mut self, note: &str, keys: &Keyring) -> Result<Checkpoint, String> {
-        match verify(note, keys) {
+    fn signed(&mut self, note: &str, verified: Option<Verified>) -> Result<Checkpoint, String> {
+        match verified {
             None => {
                 self.report.strangers += usize::from(Checkpoint::read(note).is_ok());
                 Err("no key is known to check it with".to_owned())
@@ -358,7 +370,7 @@ fn out_of_place(index: u64, found: u64, expected: u64) -> String {
 }
 
 /// A note under the key that signs for so many rows, and what is said to keep that; `None` where there is no key.
-fn verify(note: &str, keys: &Keyring) -> Option<Result<(Checkpoint, Option<Kept>), NoteError>> {
+fn verify(note: &str, keys: &Keyring) -> Option<Verified> {
     let size = match Checkpoint::read(note) {
         Ok(read) => read.size,
         Err(_) if keys.is_empty() => return None,
@@ -366,6 +378,21 @@ fn verify(note: &str, keys: &Keyring) -> Option<Result<(Checkpoint, Option<Kept>
     };
     let (key, kept) = keys.at(size)?;
     Some(Checkpoint::verify(note, key).map(|found| (found, kept)))
+}
+
+/// The same of many, by two threads: signatures are what takes longest.
+fn verify_all(notes: &[&str], keys: &Keyring) -> Vec<Option<Verified>> {
+    let all = |notes: &[&str]| -> Vec<_> { notes.iter().map(|note| verify(note, keys)).collect() };
+    if notes.len() < FEW_NOTES {
+        return all(notes);
+    }
+    let (front, back) = notes.split_at(notes.len() / 2);
+    thread::scope(|scope| {
+        let other = thread::Builder::new().spawn_scoped(scope, || all(back)).ok();
+        let mut verified = all(front);
+        verified.extend(other.and_then(|other| other.join().ok()).unwrap_or_else(|| all(back)));
+        verified
+    })
 }
 
 /// The notes in a file of them, and what is left over: a note torn by a crash.

@@ -7,6 +7,8 @@ use crate::glob::name::{NamePattern, is_pattern, unquoted};
 
 /// Most entries that one search below a folder looks at.
 pub const MAX_ENTRIES: usize = 100_000;
+/// Most symlinks that one search follows.
+const MAX_LINKS: usize = 10_000;
 /// Most paths that one shell glob expands to.
 const MAX_EXPANSION: usize = 10_000;
 
@@ -105,7 +107,12 @@ pub enum Search<T> {
 
 /// The first path below `dir` that `hit` accepts. Symlinks are not followed, and what Git keeps for itself is left out.
 pub fn find_below(world: &dyn World, dir: &str, hit: &dyn Fn(&str) -> bool) -> Search<Option<String>> {
-    let mut todo = vec![dir.trim_end_matches('/').to_owned()];
+    find_below_all(world, &[dir], hit)
+}
+
+/// The same below several folders, which together are no more to look at than one.
+pub fn find_below_all(world: &dyn World, dirs: &[&str], hit: &dyn Fn(&str) -> bool) -> Search<Option<String>> {
+    let mut todo: Vec<String> = dirs.iter().map(|dir| dir.trim_end_matches('/').to_owned()).collect();
     let mut seen = 0;
     while let Some(folder) = todo.pop() {
         for entry in in_folder(world, &folder) {
@@ -123,6 +130,33 @@ pub fn find_below(world: &dyn World, dir: &str, hit: &dyn Fn(&str) -> bool) -> S
         }
     }
     Search::Done(None)
+}
+
+/// Where symlinks below `dir` lead that lead out of it, each place once. What Git keeps for itself is left out, as in [`find_below`].
+pub fn links_out(world: &dyn World, dir: &str) -> Search<Vec<Resolved>> {
+    let dir = dir.trim_end_matches('/');
+    let (mut todo, mut seen, mut links) = (vec![dir.to_owned()], 0, 0);
+    let mut out: Vec<Resolved> = Vec::new();
+    while let Some(folder) = todo.pop() {
+        for entry in in_folder(world, &folder) {
+            seen += 1;
+            links += usize::from(entry.is_link);
+            if seen > MAX_ENTRIES || links > MAX_LINKS {
+                return Search::TooLarge;
+            }
+            let path = format!("{folder}/{}", entry.name);
+            if entry.is_link {
+                let place = world.resolve(&path);
+                let within = place.path.strip_prefix(dir).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+                if !within && !out.contains(&place) {
+                    out.push(place);
+                }
+            } else if entry.is_dir && entry.name != ".git" {
+                todo.push(path);
+            }
+        }
+    }
+    Search::Done(out)
 }
 
 /// The existing paths that an absolute shell glob expands to. `**` is every folder below, itself included. `left` is how many more

@@ -69,6 +69,18 @@ fn variables_that_are_denied() {
             ("docker run -e GH_TOKEN x", Ask),
             ("python3 -c 'import os; print(os.environ)'", Ask),
             ("GH_TOKEN=mine; echo $GH_TOKEN", Allow),
+            ("export", Deny),
+            ("readonly", Deny),
+            ("declare -x", Deny),
+            ("export NODE_ENV=test; export", Deny),
+            ("bash -c 'export A=b; export'", Deny),
+            ("declare -p GH_TOKEN A=b", Deny),
+            ("env -S A=b", Deny),
+            ("export NODE_ENV=test && npm test", Allow),
+            ("declare -a arr=(1 2)", Allow),
+            ("readonly X=1", Allow),
+            ("declare -f", Allow),
+            ("env -S 'FOO=1 ls'", Allow),
             ("echo $HOME $USER $OTHER", Allow),
             ("env X=1 make", Allow),
             ("ls", Allow),
@@ -116,6 +128,10 @@ fn only_variables_that_are_allowed() {
             ("echo $DB_PASSWORD", Deny),
             ("env", Deny),
             ("echo $HOME $PWD $CI $EDITOR", Allow),
+            ("git commit --author=\"$GIT_AUTHOR_NAME <x>\"", Allow),
+            ("echo $AUTHOR", Allow),
+            ("echo $AUTHORIZATION", Deny),
+            ("echo $AUTHOR_TOKEN", Deny),
             ("cat .env", Deny),
             ("cat ~/.ssh/id_ed25519", Deny),
             ("cat .env.example src/main.rs /etc/ssl/cert.pem", Allow),
@@ -190,6 +206,34 @@ fn apis() {
         assert_eq!(decided(grants, "WebFetch", &input).verdict, expected, "{url}");
         assert_eq!(decided(grants, "mcp__web__get", &format!(r#"{{"url":"{url}"}}"#)).verdict, expected, "{url}");
     }
+}
+
+#[test]
+fn a_last_star_takes_everything_behind_it() {
+    let grants = r#"{"apis":{"deny":["https://api.x.example/app/keys*"]},"storage":{"deny":["gs://b/pre*"]}}"#;
+    all(
+        grants,
+        &[
+            ("curl https://api.x.example/app/keys", Deny),
+            ("curl https://api.x.example/app/keysx", Deny),
+            ("curl https://api.x.example/app/keys/1", Deny),
+            ("curl https://api.x.example/app/key", Allow),
+            ("curl https://api.x.example/app/other/keys", Allow),
+            ("gsutil cp gs://b/pre1/x/y .", Deny),
+            ("gsutil cp gs://b/other/pre1 .", Allow),
+        ],
+    );
+    let grants = r#"{"apis":{"allow":["https://api.x.example/keys*"]},"storage":{"deny":["s3://prod/**"]}}"#;
+    all(
+        grants,
+        &[
+            ("curl https://api.x.example/keys/1", Allow),
+            ("curl https://api.x.example/key", Deny),
+            ("aws s3api copy-object --copy-source prod/x --bucket mine --key y", Deny),
+            ("aws s3api copy-object --copy-source=/prod/x --bucket mine --key y", Deny),
+            ("aws s3api copy-object --copy-source other/x --bucket mine --key y", Allow),
+        ],
+    );
 }
 
 #[test]

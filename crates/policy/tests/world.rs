@@ -184,6 +184,23 @@ fn trees_are_searched() {
     );
 }
 
+/// A program that goes through a tree may follow the symlinks in it.
+#[test]
+fn symlinks_in_a_tree_ask() {
+    let policy = |deny: &str| format!(r#"{{"version":"1.0","name":"x","files":{{"deny":["{deny}"]}}}}"#);
+    for (deny, expected) in
+        [("*.pem", "ask"), ("/w/prod.pem", "ask"), ("/etc/**", "allow"), ("**/.env", "allow"), ("/w/src/**", "allow")]
+    {
+        for line in ["cp -rL docs copy", "tar chf x.tar docs", "zip -r x.zip docs", "rsync -aL docs/ host:x"] {
+            check(&policy(deny), &[(bash(line), expected)]);
+        }
+    }
+    for deny in ["/outside/pl*", "/outside/**", "plain", "/outside"] {
+        check(&policy(deny), &[(bash("cp -rL src copy"), "ask")]);
+    }
+    check(&policy("*.pem"), &[(bash("rm -r docs"), "allow"), (bash("ls -R docs"), "allow")]);
+}
+
 #[test]
 fn shell_globs_are_what_they_expand_to() {
     let policy = r#"{"version":"1.0","name":"x","files":{"deny":["*.pem","**/.env","docs/.hidden","two.c"]}}"#;

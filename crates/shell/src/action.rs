@@ -32,6 +32,8 @@ pub struct Command {
     pub via: Vec<String>,
     /// Every directory it may run in: several when an earlier `cd` may have failed. Never empty.
     pub dirs: Vec<Dir>,
+    /// Assignments stand in it that are no words of it: `export A=b`.
+    pub assigns: bool,
 }
 
 /// What happens to a file. Ordered by how much it asks for.

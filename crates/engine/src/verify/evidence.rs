@@ -103,13 +103,15 @@ impl Events {
 }
 
 /// What is given of a ledger that is read.
-#[derive(Clone, Copy)]
-pub enum Taken<'a> {
-    /// The rows that come next, one by one, with the key that signs before the first of them.
-    Next(&'a [Row]),
+pub enum Taken<'a, T> {
+    /// What was made of the rows that come next, one by one.
+    Next(T),
     /// A row, with the key that signs there.
-    Row(&'a Row),
+    Row(&'a Row, Option<&'a PublicKey>),
 }
+
+/// What is made of rows before they are followed, on the thread that reads them; with the key that signs before the first of them.
+pub type Before<'a, T> = dyn FnMut(&[Row], Option<&PublicKey>) -> T + Send + 'a;
 
 impl Evidence {
     /// Opens a ledger and what lies beside it. A ledger that is verified whole brings the key that was pinned at its start.
@@ -162,30 +164,41 @@ impl Evidence {
         })
     }
 
-    /// Reads the ledger to its end, up to the first line that is no row: gives the rows that come next, then each of them. `key_file` says
-    /// that the key has to lie beside the ledger.
-    pub fn read(
+    /// Reads the ledger to its end, up to the first line that is no row: gives what `before` makes of the rows that come next, then each of
+    /// them. `key_file` says that the key has to lie beside the ledger.
+    pub fn read<T: Send>(
         &self,
         key_file: bool,
-        take: &mut dyn FnMut(Taken<'_>, Option<&PublicKey>),
+        before: &mut Before<'_, T>,
+        take: &mut dyn FnMut(Taken<'_, T>),
     ) -> Result<Checked, VerifyError> {
         let name = self.expected.clone().or_else(|| self.genesis.as_ref().and_then(session_id));
         let name = name.as_ref().map(origin);
         let head = self.head.as_ref().ok().and_then(Option::as_deref);
         let mut checker = Checker::new(&self.notes, name.as_deref(), head);
-        let mut keys = Keys::of(name, self.key.as_ref());
+        let [mut keys, mut ahead] = [name.clone(), name].map(|name| Keys::of(name, self.key.as_ref()));
         let mut events = Events::default();
         let torn = thread::scope(|scope| {
             // One piece waits while another is followed, so that neither thread waits for the other for long.
             let (send, receive) = mpsc::sync_channel(1);
             let checker = &mut checker;
-            let reading = scope.spawn(move || self.pieces(checker, &send));
-            for (done, rows) in receive {
-                take(Taken::Next(&rows), keys.now());
+            let mut made = move |rows: &[Row]| {
+                let made = before(rows, ahead.now());
+                rows.iter().for_each(|row| ahead.row(row));
+                made
+            };
+            let reading = scope.spawn(move || {
+                self.pieces(checker, &mut |done, rows| {
+                    let made = made(&rows);
+                    send.send((done, rows, made)).is_ok()
+                })
+            });
+            for (done, rows, made) in receive {
+                take(Taken::Next(made));
                 for row in &rows {
                     events.row(row);
                     keys.row(row);
-                    take(Taken::Row(row), keys.now());
+                    take(Taken::Row(row, keys.now()));
                 }
                 if let Some(progress) = self.progress {
                     progress(done, self.len);
@@ -210,8 +223,8 @@ impl Evidence {
         Ok(Checked { report, events, empty, keys })
     }
 
-    /// Checks piece after piece and sends their rows. Returns whether the last line has no end.
-    fn pieces(&self, checker: &mut Checker<'_>, send: &mpsc::SyncSender<(u64, Vec<Row>)>) -> std::io::Result<bool> {
+    /// Checks piece after piece and sends their rows, as long as they are taken. Returns whether the last line has no end.
+    fn pieces(&self, checker: &mut Checker<'_>, send: &mut dyn FnMut(u64, Vec<Row>) -> bool) -> std::io::Result<bool> {
         let mut reader = (&self.file).take(self.len);
         let mut piece: Vec<u8> = Vec::with_capacity(PIECE + MAX_LINE);
         let mut done = 0;
@@ -222,7 +235,7 @@ impl Evidence {
             let mut rows = Vec::new();
             checker.piece(piece.get(..whole).unwrap_or_default(), Some(&mut rows));
             piece.drain(..whole);
-            if send.send((done, rows)).is_err() || read == 0 {
+            if !send(done, rows) || read == 0 {
                 return Ok(!piece.is_empty());
             }
             if piece.len() > MAX_LINE {

@@ -140,7 +140,7 @@ pub fn ledger(file: &Path, folder: &Path, home: &Home) -> Result<Report, VerifyE
         return Err(VerifyError::Io { path: file.to_owned(), source });
     }
     let evidence = Evidence::open(file, folder, home, &Options::default(), None)?;
-    let checked = evidence.read(false, &mut |_taken, _key| {})?;
+    let checked = evidence.read(false, &mut |_rows, _key| (), &mut |_taken| {})?;
     let mut report = evidence.report(&checked, evidence.chain_phases(&checked));
     report.chain_only = true;
     Ok(report)
@@ -171,10 +171,11 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let mut statements = statements::Statements::of(folder);
     let mut turns = turns::Turns::of(folder, evidence.id(), &kept);
     let mut last = None;
-    let checked = evidence.read(true, &mut |taken, key| {
-        let row = match taken {
-            Taken::Next(rows) => return turns.ahead(rows, key),
-            Taken::Row(row) => row,
+    let mut reader = turns.reader();
+    let checked = evidence.read(true, &mut |rows, key| reader.read(rows, key), &mut |taken| {
+        let (row, key) = match taken {
+            Taken::Next(ahead) => return turns.ahead(ahead),
+            Taken::Row(row, key) => (row, key),
         };
         last = Some(row.timestamp);
         let state = State::from_detail(&row.detail);

@@ -33,7 +33,7 @@ use crate::turns::named::Named;
 use crate::turns::predicate::{Cumulative, Turn};
 use crate::turns::{FOLDER, name};
 use binding::{Behind, Checked};
-use statement::{Ahead, Place};
+use statement::{Ahead, Place, Reader};
 
 /// Most turns that a report tells one by one.
 const MOST: usize = 20;
@@ -132,10 +132,14 @@ impl<'a> Turns<'a> {
         Place { folder: self.folder, session: self.session.as_deref(), genesis: self.genesis }
     }
 
-    /// Reads the statements that the next rows name, which come one by one after this. `key` is the one that signs where they begin.
-    pub fn ahead(&mut self, rows: &[Row], key: Option<&PublicKey>) {
-        let genesis = rows.first().filter(|row| row.sequence == 0).map_or(self.genesis, |row| row.entry_hash);
-        self.ahead = Place { genesis, ..self.place() }.read_ahead(rows, key);
+    /// Whoever reads statements before their rows come, on another thread.
+    pub fn reader(&self) -> Reader<'a> {
+        Reader::of(self.folder, self.session.clone())
+    }
+
+    /// Takes what was read of the next rows, which come one by one after this.
+    pub fn ahead(&mut self, ahead: Ahead) {
+        self.ahead = ahead;
     }
 
     /// The standing of the parts of an identity, by its document.

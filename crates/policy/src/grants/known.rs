@@ -72,9 +72,11 @@ const EXAMPLES: [&str; 5] = [".example", ".sample", ".template", ".dist", ".pub"
 
 /// Whether a variable's name says that it holds a secret.
 pub fn is_secret_variable(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
+    // Who wrote something is no secret: `GIT_AUTHOR_NAME`; what `AUTHORIZATION` holds is one.
+    let name = name.to_ascii_uppercase().replace("AUTHOR_", "_");
+    let name = name.strip_suffix("AUTHOR").unwrap_or(&name);
     let part = |part: &str| PARTS.contains(&part);
-    !PLAIN.contains(&name.as_str()) && (WORDS.iter().any(|word| name.contains(word)) || name.split('_').any(part))
+    !PLAIN.contains(&name) && (WORDS.iter().any(|word| name.contains(word)) || name.split('_').any(part))
 }
 
 /// Whether a path is that of a file that is known to hold secrets.

@@ -78,7 +78,7 @@ pub struct Pattern {
 
 #[derive(Clone, Debug)]
 enum Matches {
-    /// A text in segments; the second is the folder that a last `*` stands in.
+    /// A text in segments; the second is what stands in front of everything that a last `*` takes: the folder, or the name's beginning.
     Text(Glob, Option<Glob>),
     /// A path: files are the world's, not a text.
     File(PathRule),
@@ -106,6 +106,7 @@ impl Pattern {
             && text.split_once("://").is_some_and(|(_, rest)| !rest.trim_end_matches('/').contains('/'));
         let text = if whole { format!("{}/*", text.trim_end_matches('/')) } else { text };
         let stem = text.strip_suffix("/**").or_else(|| text.strip_suffix("/*"));
+        let stem = stem.or_else(|| Some(text.as_str()).filter(|text| text.ends_with('*') && !text.ends_with("\\*")));
         let glob = Glob::parse(&stem.map_or_else(|| text.clone(), |stem| format!("{stem}/**"))).ok()?;
         let stem = stem.map(Glob::parse).transpose().ok()?;
         Some(Self { pointer, text, matches: Matches::Text(glob, stem) })

@@ -8,7 +8,7 @@ use crate::facts::{PathFact, PathKind, SEARCH, UnresolvedFact};
 use crate::glob::split;
 use crate::rules::{PathRule, Reading, ToolPattern, last_word_of};
 use crate::scope::Scope;
-use crate::world::{Search, expand, find_below, fold};
+use crate::world::{Resolved, Search, expand, find_below, find_below_all, fold, links_out};
 
 /// Folders that hold nothing but what installing and building puts there again.
 const INSTALLED: [&str; 14] = [
@@ -76,16 +76,37 @@ impl Survey<'_> {
             None if self.found.len() >= MOST_TREES => Search::TooLarge,
             None => find_below(self.world, &fact.resolved, &denied),
         };
+        let follows = search == Search::Done(None) && fact.access == Access::Read && !removing;
+        let behind = if follows { self.behind_links(fact, &denied) } else { Search::Done(None) };
         self.found.insert(key, search.clone());
-        let found = match search {
-            Search::Done(found) => found,
-            Search::TooLarge => return self.too_large(fact),
-        };
+        let (Search::Done(found), Search::Done(behind)) = (search, behind) else { return self.too_large(fact) };
+        self.facts.paths.extend(behind);
         if let Some(path) = found {
             let mut found = self.path(&path, fact.access, fact.span);
             (found.kind, found.subject) = (PathKind::Found, fact.subject);
             self.facts.paths.push(found);
         }
+    }
+
+    /// What is denied where symlinks in a tree lead to, which a program that follows them reads, too: perhaps this one does.
+    fn behind_links(&self, fact: &PathFact, denied: &dyn Fn(&str) -> bool) -> Search<Option<PathFact>> {
+        let home = self.setting.home.as_deref();
+        let files = &self.policy.files;
+        let Search::Done(places) = links_out(self.world, &fact.resolved) else { return Search::TooLarge };
+        let anchored = |dir: &str| files.deny.iter().any(|rule| rule.is_anchored_below(dir, home));
+        let ruled = |place: &&Resolved| denied(&place.path) || place.is_dir && anchored(&place.path);
+        let mut hit = places.iter().find(ruled).map(|place| (place.path.clone(), place.is_dir));
+        if hit.is_none() {
+            let folders: Vec<&str> = places.iter().filter(|place| place.is_dir).map(|place| &*place.path).collect();
+            match find_below_all(self.world, &folders, denied) {
+                Search::Done(found) => hit = found.map(|path| (path, false)),
+                Search::TooLarge => return Search::TooLarge,
+            }
+        }
+        Search::Done(hit.map(|(path, tree)| {
+            let subject = fact.subject;
+            PathFact { kind: PathKind::Perhaps, tree, subject, ..self.path(&path, fact.access, fact.span) }
+        }))
     }
 
     /// The patterns of `deny` and `requireApproval` that are about this tool's paths.

@@ -150,8 +150,12 @@ impl Survey<'_> {
             "printenv" if !operands.is_empty() => operands.iter().for_each(|name| self.variable(name, span, true)),
             // What it runs is a command of its own; that it sets something prints nothing.
             "env" if operands.iter().any(|text| !text.contains('=')) => {}
+            "env" if splits(arguments) && operands.iter().any(|text| text.contains(char::is_whitespace)) => {}
             "env" | "printenv" => self.variable("*", span, true),
             "set" if arguments.is_empty() => self.variable("*", span, true),
+            // What sets something, or tells of functions alone, prints no values.
+            "export" | "declare" | "typeset" | "readonly"
+                if (command.assigns || given(&["-f", "-F"])) && !given(&["-p"]) => {}
             "export" | "declare" | "typeset" | "readonly" if operands.is_empty() => self.variable("*", span, true),
             "declare" | "typeset" | "export" if given(&["-p"]) => {
                 operands.iter().for_each(|name| self.variable(name, span, true));
@@ -240,6 +244,9 @@ impl Survey<'_> {
             (None, _) => "s3://\u{1}".to_owned(),
         };
         self.url_text(&text, span);
+        if let Some(source) = value("--copy-source") {
+            self.url_text(&format!("s3://{}", source.trim_start_matches('/')), span);
+        }
     }
 
     fn url_word(&mut self, word: &Word, span: Span) {
@@ -407,6 +414,11 @@ fn goes_below(program: &str, arguments: &[Option<String>]) -> bool {
         ALWAYS.contains(&text) || text.starts_with("--recursive") || letters.is_some_and(|all| all.contains(['r', 'R']))
     };
     ALWAYS.contains(&program) || arguments.iter().flatten().any(|text| deep(text))
+}
+
+/// Whether `env` takes an argument apart, which then may hold a command.
+fn splits(arguments: &[Option<String>]) -> bool {
+    arguments.iter().flatten().any(|text| text.starts_with("-S") || text.starts_with("--split-string"))
 }
 
 /// Whether the first argument of `ps` is letters of BSD's with the one that shows environments.

@@ -108,7 +108,7 @@ impl Survey<'_> {
     /// A command that may begin here.
     fn possible_command(&mut self, words: &[Word], span: Span) {
         let Some(name) = words.first().and_then(Word::literal).filter(|name| self.is_interesting(name)) else { return };
-        let command = Command { words: words.to_vec(), span, via: Vec::new(), dirs: Vec::new() };
+        let command = Command { words: words.to_vec(), span, via: Vec::new(), dirs: Vec::new(), assigns: false };
         let candidate = Candidate::of(&command);
         let found = hits(self.policy, self.facts.names(), |pattern| candidate.denied_by(pattern).map(|_| false));
         let reserved = is_reserved(&candidate);

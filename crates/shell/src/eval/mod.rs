@@ -58,6 +58,8 @@ pub struct Eval<'e> {
     /// `declare -i`, `-l`, `-u`: an assignment changes the value.
     pub(crate) shaped: HashSet<String>,
     pub(crate) aliases: HashMap<String, String>,
+    /// Assignments stand in the command that is recorded next.
+    pub(crate) assigning: bool,
     pub(crate) links: Links,
     /// What the line wrote into files, and what stood there before.
     pub(crate) written: Written,
@@ -131,6 +133,7 @@ pub fn run(node: &Node, line: &str, env: &Env, sources: &dyn Sources, programs: 
         frozen: HashSet::new(),
         shaped: HashSet::new(),
         aliases: HashMap::new(),
+        assigning: false,
         links: Links::default(),
         written: Written::default(),
         sources,

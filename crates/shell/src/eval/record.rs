@@ -21,12 +21,15 @@ const MAX_INPUTS: usize = 64;
 impl Eval<'_> {
     /// Puts a command on record.
     pub(crate) fn record(&mut self, words: &[Word], via: &[String], span: Span) -> bool {
+        let assigns = std::mem::take(&mut self.assigning);
         if self.quiet > 0 || !self.spend(4 + words.len()) {
             return false;
         }
-        let known = !self.first_time((&words, via, span));
+        let known = !self.first_time((&words, via, span, assigns));
         if known && self.repeats > 0 {
-            let same = |command: &&mut Command| command.span == span && command.words == words && command.via == via;
+            let same = |command: &&mut Command| {
+                command.span == span && command.words == words && command.via == via && command.assigns == assigns
+            };
             let dirs = self.dirs.iter();
             if let Some(command) = self.out.commands.iter_mut().rev().find(same) {
                 let new: Vec<Dir> = dirs.filter(|dir| !command.dirs.contains(dir)).cloned().collect();
@@ -38,7 +41,8 @@ impl Eval<'_> {
             self.limit("too many commands");
             return false;
         }
-        self.out.commands.push(Command { words: words.to_vec(), span, via: via.to_vec(), dirs: self.dirs.clone() });
+        let (words, via, dirs) = (words.to_vec(), via.to_vec(), self.dirs.clone());
+        self.out.commands.push(Command { words, span, via, dirs, assigns });
         true
     }
 

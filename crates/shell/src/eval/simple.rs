@@ -57,6 +57,7 @@ impl Eval<'_> {
         for words in alternatives.into_iter().filter(|words| !words.is_empty()) {
             self.here = span;
             self.declared(&words, &simple.assignments);
+            self.assigning = keeps && !simple.assignments.is_empty();
             self.command(words, &[], span, &input);
         }
         if !simple.redirects.is_empty() {

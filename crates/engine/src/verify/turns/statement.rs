@@ -1,7 +1,7 @@
 //! The statement that a row names: read, its signature checked, and about this run.
 //!
-//! Owns the reading, that of many rows at once by two threads: signatures are what takes longest. Refuses to read what is large before its
-//! row comes. Invariant: what was read ahead counts for the row and the key that it was read for, and for nothing else. Page:
+//! Owns the reading, that of many rows at once by two threads while the rows before are followed: signatures are what takes longest.
+//! Refuses to read what is large before its row comes. Invariant: what was read ahead counts for the row and the key that it was read for, and for nothing else. Page:
 //! `spec/turns.md`.
 
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ use crate::verify::optional;
 const FEW: usize = 4;
 /// The largest file of one that is read ahead, and of all of them together.
 const LARGE: u64 = 64 << 10;
-const ALL: u64 = 2 << 20;
+const ALL: u64 = 1 << 20;
 
 /// A statement and the work tree's hash, or why there is none.
 pub type Statement = Result<(Turn, Option<String>), String>;
@@ -68,12 +68,28 @@ impl Place<'_> {
         let tree = tree.and_then(|tree| tree.digest.values().next().cloned());
         Ok((statement.into_predicate(), tree))
     }
+}
 
-    /// The statements that these rows name, as far as they are small.
-    pub fn read_ahead(&self, rows: &[Row], key: Option<&PublicKey>) -> Ahead {
+/// Reads the statements of rows that come next.
+pub struct Reader<'a> {
+    folder: &'a Path,
+    session: Option<String>,
+    genesis: Digest,
+}
+
+impl<'a> Reader<'a> {
+    /// Statements of a session, whose first row comes first.
+    pub fn of(folder: &'a Path, session: Option<String>) -> Self {
+        Self { folder, session, genesis: Digest::ZERO }
+    }
+
+    /// The statements that these rows name, as far as they are small. `key` is the one that signs where they begin.
+    pub fn read(&mut self, rows: &[Row], key: Option<&PublicKey>) -> Ahead {
+        self.genesis = rows.first().filter(|row| row.sequence == 0).map_or(self.genesis, |row| row.entry_hash);
+        let place = Place { folder: self.folder, session: self.session.as_deref(), genesis: self.genesis };
         let mut room = ALL;
         let mut small = |named: &Named| {
-            let length = self.path(named).ok().and_then(|path| path.metadata().ok()).map(|found| found.len());
+            let length = place.path(named).ok().and_then(|path| path.metadata().ok()).map(|found| found.len());
             let fits = length.is_some_and(|length| length <= LARGE.min(room));
             room -= length.filter(|_| fits).unwrap_or_default();
             fits
@@ -84,7 +100,7 @@ impl Place<'_> {
             return Ahead::default();
         }
         let read = |half: &[(u64, Named)]| -> Vec<(u64, Statement)> {
-            half.iter().map(|(row, named)| (*row, self.read(named, key))).collect()
+            half.iter().map(|(row, named)| (*row, place.read(named, key))).collect()
         };
         let (front, back) = wanted.split_at(wanted.len() / 2);
         let statements = thread::scope(|scope| {

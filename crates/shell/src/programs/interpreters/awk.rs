@@ -41,7 +41,10 @@ pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], input: &Input) {
         program(eval, base, code);
     }
     if in_place {
-        operands.for_each(|file| eval.file(file.clone(), Access::Write, false));
+        for file in operands {
+            eval.file(file.clone(), Access::Write, false);
+            eval.file(file.clone(), Access::Read, false);
+        }
     }
 }
 

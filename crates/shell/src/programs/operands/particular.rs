@@ -31,8 +31,7 @@ pub fn searched(eval: &mut Eval<'_>, base: &str, walks: bool, split: &Split<'_>,
     let files = split.operands.get(skip..).unwrap_or_default();
     let awk = base.ends_with("awk") && split.values.iter().any(|(_, value)| is_inplace(value));
     let edits = awk || matches!(base, "sed" | "gsed") && arguments.iter().any(in_place);
-    let access = if edits { Access::Write } else { Access::Read };
-    if access == Access::Read && (split.tree || walks) {
+    if !edits && (split.tree || walks) {
         // What is piped in is searched instead of the folder.
         if walks && files.is_empty() && !matches!(eval.stdin, Input::None) {
             return;
@@ -40,7 +39,15 @@ pub fn searched(eval: &mut Eval<'_>, base: &str, walks: bool, split: &Split<'_>,
         let access = if names_only { Access::List } else { Access::Read };
         return searches::record(eval, base, access, arguments, files, searches::here(span));
     }
-    all(eval, files, access, split.tree);
+    edited_in_place(eval, files, edits, split.tree);
+}
+
+/// What is edited is read, too: a script can put it elsewhere.
+fn edited_in_place(eval: &mut Eval<'_>, files: &[&Word], edits: bool, tree: bool) {
+    if edits {
+        all(eval, files, Access::Write, tree);
+    }
+    all(eval, files, Access::Read, tree);
 }
 
 /// gawk's `-i inplace`.
@@ -53,8 +60,8 @@ pub fn yq(eval: &mut Eval<'_>, split: &Split<'_>) {
     let sub = |word: &&&Word| matches!(word.literal().as_deref(), Some("e" | "eval" | "ea" | "eval-all"));
     let skip = usize::from(split.operands.first().filter(sub).is_some());
     let skip = skip + usize::from(!split.has(&[], "--from-file"));
-    let access = if split.has(&['i'], "--inplace") { Access::Write } else { Access::Read };
-    all(eval, split.operands.get(skip..).unwrap_or_default(), access, false);
+    let edits = split.has(&['i'], "--inplace");
+    edited_in_place(eval, split.operands.get(skip..).unwrap_or_default(), edits, false);
 }
 
 /// Archives in and out: `unzip`, `7z`, `unrar`, `cpio`.

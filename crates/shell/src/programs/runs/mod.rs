@@ -260,7 +260,10 @@ impl Call<'_> {
             }
         }
         for operand in plain.filter(|word| edits || crate::shape::looks_like_path(word)) {
-            eval.file(operand.clone(), if edits { Access::Write } else { Access::Read }, false);
+            if edits {
+                eval.file(operand.clone(), Access::Write, false);
+            }
+            eval.file(operand.clone(), Access::Read, false);
         }
         true
     }
