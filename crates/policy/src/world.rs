@@ -7,8 +7,8 @@ use crate::glob::name::{NamePattern, is_pattern, unquoted};
 
 /// Most entries that one search below a folder looks at.
 pub const MAX_ENTRIES: usize = 100_000;
-/// Most symlinks that one search follows.
-const MAX_LINKS: usize = 10_000;
+/// Most symlinks in trees that are followed for one call.
+pub const MAX_LINKS: usize = 10_000;
 /// Most paths that one shell glob expands to.
 const MAX_EXPANSION: usize = 10_000;
 
@@ -133,19 +133,20 @@ pub fn find_below_all(world: &dyn World, dirs: &[&str], hit: &dyn Fn(&str) -> bo
 }
 
 /// Where symlinks below `dir` lead that lead out of it, each place once. What Git keeps for itself is left out, as in [`find_below`].
-pub fn links_out(world: &dyn World, dir: &str) -> Search<Vec<Resolved>> {
+/// `left` is how many more may be followed.
+pub fn links_out(world: &dyn World, dir: &str, left: &mut usize) -> Search<Vec<Resolved>> {
     let dir = dir.trim_end_matches('/');
-    let (mut todo, mut seen, mut links) = (vec![dir.to_owned()], 0, 0);
+    let (mut todo, mut seen) = (vec![dir.to_owned()], 0);
     let mut out: Vec<Resolved> = Vec::new();
     while let Some(folder) = todo.pop() {
         for entry in in_folder(world, &folder) {
             seen += 1;
-            links += usize::from(entry.is_link);
-            if seen > MAX_ENTRIES || links > MAX_LINKS {
+            if seen > MAX_ENTRIES || entry.is_link && *left == 0 {
                 return Search::TooLarge;
             }
             let path = format!("{folder}/{}", entry.name);
             if entry.is_link {
+                *left -= 1;
                 let place = world.resolve(&path);
                 let within = place.path.strip_prefix(dir).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
                 if !within && !out.contains(&place) {

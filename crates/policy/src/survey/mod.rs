@@ -21,7 +21,7 @@ mod unknown_use;
 mod vault;
 mod walk;
 
-use self::paths::TOO_LONG;
+use self::paths::{Below, TOO_LONG};
 use std::collections::{HashMap, HashSet};
 
 use writ_core::json::{self, Value};
@@ -36,7 +36,7 @@ use crate::policy::Policy;
 use crate::protect::Setting;
 use crate::rules::{Reading, ToolPattern, ToolRule, text_matches};
 use crate::url::{self, Target};
-use crate::world::{MAX_ENTRIES, Search, World, fold};
+use crate::world::{MAX_ENTRIES, MAX_LINKS, Search, World, fold};
 
 /// Most paths, and most texts, of one verdict that facts keep.
 const MOST: usize = 64;
@@ -62,6 +62,7 @@ pub fn survey(policy: &Policy, call: &ToolCall, setting: &Setting, world: &dyn W
         world,
         facts,
         found,
+        links: MAX_LINKS,
         expanded,
         listings,
         listed,
@@ -93,7 +94,9 @@ struct Survey<'a> {
     world: &'a dyn World,
     facts: Facts,
     /// What was found below a tree, by its path, what happens to it, and whether it is only removed.
-    found: HashMap<(String, Access, bool), Search<Option<String>>>,
+    found: HashMap<(String, Access, bool), Search<Option<Below>>>,
+    /// How many more symlinks in trees may be followed.
+    links: usize,
     /// Globs that were expanded, with what happens to the paths.
     expanded: HashSet<(String, Access, bool)>,
     /// What the shell line lists.

@@ -27,6 +27,14 @@ const INSTALLED: [&str; 14] = [
     ".gradle",
     ".pnpm-store",
 ];
+/// What is denied below a tree.
+#[derive(Clone)]
+pub(super) struct Below {
+    path: String,
+    tree: bool,
+    kind: PathKind,
+}
+
 /// Why a path is refused.
 pub(super) const TOO_LONG: &str = "a path of more than 4096 bytes is longer than any path";
 /// Longest path that a system takes, in bytes.
@@ -74,25 +82,35 @@ impl Survey<'_> {
         let search = match self.found.get(&key).cloned() {
             Some(known) => known,
             None if self.found.len() >= MOST_TREES => Search::TooLarge,
-            None => find_below(self.world, &fact.resolved, &denied),
+            None => match find_below(self.world, &fact.resolved, &denied) {
+                Search::Done(None) if fact.access == Access::Read && !removing => {
+                    let mut links = self.links;
+                    let behind = self.behind_links(fact, &denied, &mut links);
+                    self.links = links;
+                    behind
+                }
+                Search::Done(found) => {
+                    Search::Done(found.map(|path| Below { path, tree: false, kind: PathKind::Found }))
+                }
+                Search::TooLarge => Search::TooLarge,
+            },
         };
-        let follows = search == Search::Done(None) && fact.access == Access::Read && !removing;
-        let behind = if follows { self.behind_links(fact, &denied) } else { Search::Done(None) };
         self.found.insert(key, search.clone());
-        let (Search::Done(found), Search::Done(behind)) = (search, behind) else { return self.too_large(fact) };
-        self.facts.paths.extend(behind);
-        if let Some(path) = found {
-            let mut found = self.path(&path, fact.access, fact.span);
-            (found.kind, found.subject) = (PathKind::Found, fact.subject);
-            self.facts.paths.push(found);
+        match search {
+            Search::TooLarge => self.too_large(fact),
+            Search::Done(found) => self.facts.paths.extend(found.map(|Below { path, tree, kind }| {
+                let subject = fact.subject;
+                PathFact { kind, tree, subject, ..self.path(&path, fact.access, fact.span) }
+            })),
         }
     }
 
     /// What is denied where symlinks in a tree lead to, which a program that follows them reads, too: perhaps this one does.
-    fn behind_links(&self, fact: &PathFact, denied: &dyn Fn(&str) -> bool) -> Search<Option<PathFact>> {
+    /// `links` is how many more may be followed.
+    fn behind_links(&self, fact: &PathFact, denied: &dyn Fn(&str) -> bool, links: &mut usize) -> Search<Option<Below>> {
         let home = self.setting.home.as_deref();
         let files = &self.policy.files;
-        let Search::Done(places) = links_out(self.world, &fact.resolved) else { return Search::TooLarge };
+        let Search::Done(places) = links_out(self.world, &fact.resolved, links) else { return Search::TooLarge };
         let anchored = |dir: &str| files.deny.iter().any(|rule| rule.is_anchored_below(dir, home));
         let ruled = |place: &&Resolved| denied(&place.path) || place.is_dir && anchored(&place.path);
         let mut hit = places.iter().find(ruled).map(|place| (place.path.clone(), place.is_dir));
@@ -103,10 +121,7 @@ impl Survey<'_> {
                 Search::TooLarge => return Search::TooLarge,
             }
         }
-        Search::Done(hit.map(|(path, tree)| {
-            let subject = fact.subject;
-            PathFact { kind: PathKind::Perhaps, tree, subject, ..self.path(&path, fact.access, fact.span) }
-        }))
+        Search::Done(hit.map(|(path, tree)| Below { path, tree, kind: PathKind::Perhaps }))
     }
 
     /// The patterns of `deny` and `requireApproval` that are about this tool's paths.

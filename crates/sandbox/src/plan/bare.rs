@@ -24,8 +24,8 @@ const SYSTEM: [(&str, usize); 4] = [("/etc", 4), ("/var", 3), ("/boot", 2), ("/d
 
 /// Devices that no command does without; they can be written, too.
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
-/// Those of terminals: to open them gives what one has already.
-const TERMINALS: [&str; 2] = ["/dev/ptmx", "/dev/pts"];
+/// Where no devices are but those of terminals: to open them gives what one has already. What lies in shared memory anybody made.
+const NONE: [&str; 4] = ["/dev/ptmx", "/dev/pts", "/dev/shm", "/dev/mqueue"];
 
 /// Lays out the rights, for a command of this user.
 pub fn plan(confinement: &Confinement, abi: ABI, user: u32) -> Result<Plan, PlanError> {
@@ -49,7 +49,7 @@ pub fn plan(confinement: &Confinement, abi: ABI, user: u32) -> Result<Plan, Plan
     }
     let mut named = all(&confinement.readable)?;
     named.extend(all(&confinement.writable)?);
-    rights.mask_devices(Path::new("/dev"), &named);
+    rights.mask_devices(Path::new("/dev"), 3, &named);
     if confinement.reading == Reading::Open {
         rights.give(Path::new("/"), true, Change::No, Asked::Itself)?;
     } else {
@@ -135,17 +135,17 @@ impl Rights {
     }
 
     /// Keeps apart each device that is not named: who may open a disk or a virtual machine needs no right to change its file.
-    fn mask_devices(&mut self, folder: &Path, named: &BTreeSet<PathBuf>) {
+    fn mask_devices(&mut self, folder: &Path, depth: usize, named: &BTreeSet<PathBuf>) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
-            if DEVICES.iter().chain(&TERMINALS).any(|known| path == Path::new(known)) || named.contains(&path) {
+            if DEVICES.iter().chain(&NONE).any(|known| path == Path::new(known)) || named.contains(&path) {
                 continue;
             }
             let Ok(kind) = entry.file_type() else { continue };
             if kind.is_char_device() || kind.is_block_device() {
                 self.masked.insert(path);
-            } else if kind.is_dir() {
-                self.mask_devices(&path, named);
+            } else if kind.is_dir() && depth > 1 {
+                self.mask_devices(&path, depth - 1, named);
             }
         }
     }

@@ -5,7 +5,7 @@ use writ_core::Span;
 use crate::eval::Eval;
 use crate::eval::input::Input;
 use crate::eval::redirects::may_fail;
-use crate::parser::syntax::{Assignment, Node, RedirectKind, Simple};
+use crate::parser::syntax::{Assignment, Node, RawWord, RedirectKind, Simple};
 use crate::text::{Fields, Text};
 use crate::word::Word;
 
@@ -57,7 +57,12 @@ impl Eval<'_> {
         for words in alternatives.into_iter().filter(|words| !words.is_empty()) {
             self.here = span;
             self.declared(&words, &simple.assignments);
-            self.assigning = keeps && !simple.assignments.is_empty();
+            // One in front (`A=b export`) is no part of what is declared.
+            let begins = |word: &RawWord| word.span.map(|span| span.start);
+            let first = simple.words.first().and_then(begins);
+            let behind = |value: &RawWord| begins(value).zip(first).is_some_and(|(value, first)| value > first);
+            self.assigning =
+                keeps && simple.assignments.iter().flat_map(|one| &one.values).any(|(_, value)| behind(value));
             self.command(words, &[], span, &input);
         }
         if !simple.redirects.is_empty() {
