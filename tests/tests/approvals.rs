@@ -115,6 +115,30 @@ fn a_key_of_ones_own_signs() {
     assert!(phase["findings"][0].as_str().unwrap().contains("signed by the pinned key"), "{phase}");
 }
 
+/// Who writes the ledger can put the row of a word behind its use, or take rows away: neither makes it count again.
+#[test]
+fn a_word_that_was_used_does_not_come_back() {
+    let place = place("used");
+    assert!(is(&bash(&place, "1", "make all"), "ask"));
+    assert!(at_a_terminal(&place, &[], &format!("approve {}", name(&place)), "").0);
+    assert!(is(&bash(&place, "2", "make all"), "allow") && is(&bash(&place, "3", "make all"), "ask"));
+    place.answer(&place.payload("Stop", r#","stop_hook_active":false"#));
+    let ledger = place.session().join("ledger.jsonl");
+    let text = fs::read_to_string(&ledger).unwrap();
+    let rows: Vec<&str> = text.lines().collect();
+    let given = rows.iter().position(|row| row.contains(r#""event":"grant""#)).unwrap();
+    let cut = rows.get(..=given).unwrap().join("\n");
+    for (written, why) in [
+        (format!("{text}{}\n", rows.get(given).unwrap()), "does not follow it"),
+        (format!("{cut}\n"), "rows that a checkpoint covers are gone"),
+    ] {
+        fs::write(&ledger, &written).unwrap();
+        assert!(!is(&bash(&place, "4", "make all"), "allow"), "{why}");
+        let after = fs::read_to_string(&ledger).unwrap();
+        assert!(after.get(written.len()..).unwrap().contains(why), "{why}: {after}");
+    }
+}
+
 /// What a shell line says and does that a client runs, under the name that this client has.
 fn below(place: &Workplace, client: &Path, line: &str) -> String {
     let mut command = Command::new(client);

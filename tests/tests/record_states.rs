@@ -390,6 +390,24 @@ fn a_payload_that_cannot_be_read_is_denied_and_on_record() {
     assert_eq!(bytes_answer(&place, b"{", &nested), "{}");
 }
 
+/// A prompt that cannot be counted is not taken where turns are; what came after a call stops nothing that a limit does not hold.
+#[test]
+fn limits_hold_what_cannot_be_read() {
+    for (name, limits, blocks) in [("limited", r#","limits":{"maxTurns":{"value":2}}"#, true), ("free", "", false)] {
+        let place = Workplace::new(&format!("states-prompt-{name}"));
+        let repository = place.folder.join("repository");
+        fs::write(repository.join(".aflock"), format!(r#"{{"version":"1.0","name":"x"{limits}}}"#)).unwrap();
+        place.start();
+        for event in ["UserPromptSubmit", "PostToolBatch"] {
+            let whole = place.payload(event, r#","prompt":"x""#);
+            let broken = format!("{},\"x\":\"\\ud800\"}}", whole.strip_suffix('}').unwrap());
+            let text = bytes_answer(&place, broken.as_bytes(), &repository);
+            assert_eq!(text.contains(r#""decision":"block""#), blocks, "{name} {event}: {text}");
+            assert!(text.contains("cannot read"), "{name} {event}: {text}");
+        }
+    }
+}
+
 fn bytes_answer(place: &Workplace, payload: &[u8], at: &Path) -> String {
     use std::io::Write;
     let mut child = place.command(&["hook"]).current_dir(at).spawn().unwrap();

@@ -147,6 +147,38 @@ fn only_variables_that_are_allowed() {
 }
 
 #[test]
+fn what_is_not_allowed_is_held_for_servers_and_trees() {
+    let allow = r#"{"secrets":{"allow":["env:CI"]}}"#;
+    let tool = |grants: &str, input: &str| decided(grants, "mcp__f__read_file", input).verdict;
+    for (path, expected) in [
+        (".env", Deny),
+        ("sub/.env", Deny),
+        ("/h/.ssh/id_rsa", Deny),
+        ("~/.aws/credentials", Deny),
+        ("/proc/self/environ", Deny),
+        (".env.example", Allow),
+        ("src/main.rs", Allow),
+    ] {
+        assert_eq!(tool(allow, &format!(r#"{{"path":"{path}"}}"#)), expected, "{path}");
+    }
+    assert_eq!(tool(r#"{"secrets":{"allow":["file:.env"]}}"#, r#"{"path":".env"}"#), Allow);
+    assert_eq!(tool(r#"{"secrets":{"deny":["env:GH_TOKEN"]}}"#, r#"{"path":"/proc/1/environ"}"#), Deny);
+    for text in ["grep -r . ~/.ssh", "grep -r . ~", "tar cf - ~", "cp -r ~/.aws x"] {
+        assert_ne!(line(allow, text), Allow, "{text}");
+    }
+    assert_eq!(line(allow, "grep -r . src"), Allow);
+    let store = r#"{"storage":{"deny":["s3://prod/**"]}}"#;
+    for (input, expected) in [
+        (r#"{"uri":"s3://prod/a"}"#, Deny),
+        (r#"{"path":"s3://prod/a/b"}"#, Deny),
+        (r#"{"source":"S3://prod/a"}"#, Deny),
+        (r#"{"uri":"s3://other/a"}"#, Allow),
+    ] {
+        assert_eq!(tool(store, input), expected, "{input}");
+    }
+}
+
+#[test]
 fn files_that_are_denied() {
     let grants = r#"{"secrets":{"deny":["file:~/.config/app/**","file:*.secret"]}}"#;
     all(grants, &[("cat ~/.config/app/x", Deny), ("cat a/b.secret", Deny), ("cat ~/.config/other", Allow)]);

@@ -166,6 +166,39 @@ fn symlinks_count_where_they_lead() {
 }
 
 #[test]
+fn a_bare_word_that_is_a_link_is_a_path() {
+    let policy = r#"{"version":"1.0","name":"x","files":{"deny":["src/deep/**","*.pem"]}}"#;
+    let tool = |input: &str| call("mcp__f__get", input);
+    check(
+        policy,
+        &[
+            (tool(r#"{"name":"linked"}"#), "deny"),
+            (tool(r#"{"x":["linked"]}"#), "deny"),
+            (tool(r#"{"name":"absent"}"#), "allow"),
+            (tool(r#"{"name":"docs"}"#), "allow"),
+        ],
+    );
+}
+
+#[test]
+fn credentials_below_a_tree_are_held_where_they_are_not_granted() {
+    let policy = r#"{"version":"1.0","name":"x","grants":{"secrets":{"allow":["env:CI"]}}}"#;
+    check(
+        policy,
+        &[
+            (bash("cp -r src copy"), "deny"),
+            (bash("tar cf - src"), "deny"),
+            (bash("grep -r x src"), "deny"),
+            (bash("grep -r x lib"), "allow"),
+            (bash("cp -r lib copy"), "allow"),
+            (bash("ls -R src"), "allow"),
+            (call("Grep", r#"{"pattern":"x","path":"src"}"#), "deny"),
+            (call("Grep", r#"{"pattern":"x","path":"lib"}"#), "allow"),
+        ],
+    );
+}
+
+#[test]
 fn trees_are_searched() {
     let grep = |input: &str| call("Grep", input);
     check(

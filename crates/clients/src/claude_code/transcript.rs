@@ -5,7 +5,7 @@
 //! gap for completeness. The invariant: every `tool_use` block on a readable line is a [`Call`]. Format page:
 //! `spec/clients/claude-code.md`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
@@ -25,6 +25,10 @@ pub const FILE_LIMIT: u64 = 4 << 30;
 const PIECE: usize = 1 << 18;
 /// The most subagents of one session.
 pub const SUBAGENT_LIMIT: usize = 10_000;
+/// How deep below the folder of subagents transcripts are looked for: those of a workflow lie in `workflows/RUN`.
+const DEPTH: usize = 3;
+/// The most folders there.
+const FOLDERS: usize = 10_000;
 
 pub(super) fn open(path: &Path, from: u64) -> Result<BufReader<io::Take<File>>, TranscriptError> {
     let failed = |source| TranscriptError::Io { path: path.to_owned(), source };
@@ -117,25 +121,50 @@ fn call(entry: &Value, block: &Value, server_side: bool) -> Option<Call> {
 
 /// The transcripts of the session: the main one, then its subagents' by their ids, as many as are read.
 pub fn files(main: &Path) -> Result<Listing, TranscriptError> {
-    let folder = main.with_extension("").join("subagents");
-    let failed = |source| TranscriptError::Io { path: folder.clone(), source };
+    let root = main.with_extension("").join("subagents");
     let mut listing = Listing { files: vec![(MAIN.to_owned(), main.to_owned())], unread: 0 };
-    let entries = match fs::read_dir(&folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(listing),
-        entries => entries.map_err(failed)?,
-    };
-    let mut found = BTreeMap::new();
-    for entry in entries {
-        let path = entry.map_err(failed)?.path();
-        let Some(id) = subagent_id(&path) else { continue };
-        found.insert(id, path);
-        if found.len() > SUBAGENT_LIMIT {
-            found.pop_last();
-            listing.unread += 1;
+    let (mut found, mut folders) = (BTreeMap::new(), VecDeque::from([(root.clone(), 0)]));
+    let mut seen = 1;
+    while let Some((folder, depth)) = folders.pop_front() {
+        let failed = |source| TranscriptError::Io { path: folder.clone(), source };
+        let entries = match fs::read_dir(&folder) {
+            // One below may have gone since its folder was listed.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries.map_err(failed)?,
+        };
+        let mut below = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(failed)?;
+            let path = entry.path();
+            if let Some(id) = subagent_id(&path) {
+                let id = if found.contains_key(&id) { beside(&root, &folder, &id) } else { id };
+                found.insert(id, path);
+                if found.len() > SUBAGENT_LIMIT {
+                    found.pop_last();
+                    listing.unread += 1;
+                }
+            } else if depth < DEPTH && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                below.push((path, depth + 1));
+            }
+        }
+        below.sort();
+        for next in below {
+            seen += 1;
+            if seen > FOLDERS {
+                listing.unread += 1;
+            } else {
+                folders.push_back(next);
+            }
         }
     }
     listing.files.extend(found);
     Ok(listing)
+}
+
+/// The name of a subagent's transcript whose id another one has that was found before it.
+fn beside(root: &Path, folder: &Path, id: &str) -> String {
+    let within = folder.strip_prefix(root).unwrap_or(folder);
+    format!("{}/{id}", within.display())
 }
 
 /// The id in a file's name. Bytes of it that are no UTF-8 are written `/ff`, which no file's name holds, so that no two names give

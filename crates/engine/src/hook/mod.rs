@@ -118,6 +118,7 @@ fn unreadable(
         return Reply::Silent.into();
     }
     let mut why = format!("writ denies what it cannot read: {error}. Run `writ doctor`");
+    let mut limited = true;
     if let Some((store, id)) = store.as_ref().zip(known.or(hints.sessions.first())) {
         let input = Event {
             client: client.name(),
@@ -130,6 +131,7 @@ fn unreadable(
             prompt_id: None,
             kind: EventKind::Other(hints.event.clone().unwrap_or_else(|| UNREADABLE.to_owned())),
         };
+        limited = may_be_limited(&input, home);
         let recorded = Session::open(store, id, &input, home, Timestamp::now()).and_then(|mut session| {
             session.take_custody()?;
             record_unreadable(&mut session, bytes, &hints)
@@ -138,7 +140,15 @@ fn unreadable(
             why = format!("{why}. It is not on record: {error}");
         }
     }
-    Answer::refuse(hints.event.as_deref(), &why)
+    match hints.event.as_deref() {
+        // It would not be counted.
+        Some("UserPromptSubmit") if limited => Reply::Block { reason: why }.into(),
+        // The call has run, and nothing that comes next is held by anything but limits.
+        Some("PostToolUse" | "PostToolUseFailure" | "PostToolBatch") if !limited => {
+            Answer::from(Reply::Silent).with_message(why)
+        }
+        event => Answer::refuse(event, &why),
+    }
 }
 
 #[derive(Serialize)]

@@ -19,7 +19,7 @@ use crate::facts::{Host, HostFact, PathFact, PathKind, SEARCH, SecretFact, Unres
 use crate::glob::{GlobError, unfold};
 use crate::rules::last_word_split;
 use crate::url::{self, Target, percent_decoded};
-use crate::world::{Search, fold};
+use crate::world::{Resolved, Search, fold};
 
 /// Deepest JSON text inside a text that is read as JSON again.
 const MAX_DEPTH: usize = 8;
@@ -134,8 +134,11 @@ impl Survey<'_> {
             self.url_text(text, None);
             return;
         }
+        if !spaced && text.split_once("://").is_some_and(|(scheme, _)| self.is_store(scheme)) {
+            return self.url_text(text, None);
+        }
         let rooted = text.starts_with(['/', '~']) || text.starts_with("./") || text.starts_with("../");
-        let single = !spaced && (text.contains(['/', '.']) || text.starts_with('~') || self.is_folder(text));
+        let single = !spaced && (text.contains(['/', '.']) || text.starts_with('~') || self.is_place(text));
         if matches!(member, Member::Path | Member::Place)
             || single
             || (rooted && spaced && member != Member::Code && self.there(text))
@@ -181,12 +184,15 @@ impl Survey<'_> {
         absolute.len() <= PATH_MAX && !absolute.contains('\0') && self.exists(absolute.trim_end_matches('/'))
     }
 
-    fn is_folder(&self, text: &str) -> bool {
-        let absolute = self.absolute(&self.call.cwd, text);
-        !text.is_empty()
-            && absolute.len() <= PATH_MAX
-            && !absolute.contains('\0')
-            && self.world.resolve(&absolute).is_dir
+    /// Whether a bare word is the name of a folder, or of a symlink that leads elsewhere.
+    fn is_place(&self, text: &str) -> bool {
+        let cwd = &self.call.cwd;
+        let absolute = self.absolute(cwd, text);
+        if text.is_empty() || absolute.len() > PATH_MAX || absolute.contains('\0') {
+            return false;
+        }
+        let Resolved { path, is_dir } = self.world.resolve(&absolute);
+        is_dir || path.strip_prefix(&self.world.resolve(cwd).path).and_then(|rest| rest.strip_prefix('/')) != Some(text)
     }
 
     /// A value that is a path: held against the rules that forbid, and against `allow` where the member says that it is a path
@@ -220,7 +226,7 @@ impl Survey<'_> {
         fact.kind = PathKind::Argument;
         let home = self.setting.home.as_deref();
         let asked = |path: &Vec<&str>| last_word_split(&self.policy.files.approval, path, home).is_some();
-        if self.is_named(&fact) || fact.spellings().iter().any(asked) {
+        if self.is_named(&fact) || self.is_secret(&fact) || fact.spellings().iter().any(asked) {
             self.facts.paths.push(fact);
         }
     }

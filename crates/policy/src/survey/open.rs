@@ -157,6 +157,7 @@ impl Survey<'_> {
             || named(&files.approval)
             || self.setting.violated(fact).is_some()
             || files.allow.as_ref().is_some_and(outside)
+            || fact.access == Access::Read && self.is_secret(fact)
     }
 
     /// Each entry of a listing, with text in front of it and behind, as seen from a folder.

@@ -6,6 +6,7 @@ use writ_shell::Access;
 use super::{MOST_TREES, Survey};
 use crate::facts::{PathFact, PathKind, SEARCH, UnresolvedFact};
 use crate::glob::split;
+use crate::grants::Kind;
 use crate::rules::{PathRule, Reading, ToolPattern, last_word_of};
 use crate::scope::Scope;
 use crate::world::{Resolved, Search, expand, find_below, find_below_all, fold, links_out};
@@ -56,6 +57,7 @@ impl Survey<'_> {
         let files = &self.policy.files;
         let ruled = fact.subject && self.has_path_rules();
         let unruled = files.deny.is_empty() && files.read_only.is_empty() && files.approval.is_empty();
+        let unruled = unruled && self.policy.grants.of(Kind::Secrets).allow.is_none();
         if !fact.tree || !reads || (unruled && !ruled) {
             return;
         }
@@ -75,7 +77,7 @@ impl Survey<'_> {
             };
             named(&files.deny)
                 || (fact.access == Access::Write && named(&files.read_only))
-                || (fact.access == Access::Read && named(&files.approval))
+                || (fact.access == Access::Read && (named(&files.approval) || self.is_ungranted(path)))
                 || (ruled && self.is_ruled(path))
         };
         let key = (fact.resolved.clone(), fact.access, removing);

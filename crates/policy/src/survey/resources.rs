@@ -217,7 +217,8 @@ impl Survey<'_> {
         }
     }
 
-    fn is_store(&self, scheme: &str) -> bool {
+    /// Whether addresses of that scheme are those of a store.
+    pub(super) fn is_store(&self, scheme: &str) -> bool {
         let scheme = scheme.to_ascii_lowercase();
         let lists = self.policy.grants.of(Kind::Storage);
         let named = |pattern: &Pattern| pattern.may_match_below(&format!("{scheme}:"));
@@ -374,6 +375,21 @@ impl Survey<'_> {
     }
 
     /// Files that are known to hold secrets, where only some may be used; and the variables of a process, which lie in a file too.
+    /// Whether a path is that of a file which is known to hold secrets and is not granted.
+    pub(super) fn is_ungranted(&self, path: &str) -> bool {
+        let Some(allow) = &self.policy.grants.of(Kind::Secrets).allow else { return false };
+        let home = self.setting.home.as_deref();
+        let named = |pattern: &Pattern| pattern.file().is_some_and(|rule| rule.matches(path, home));
+        is_secret_file(path, home) && !allow.iter().any(named)
+    }
+
+    /// Whether what is read there counts as a secret.
+    pub(super) fn is_secret(&self, fact: &PathFact) -> bool {
+        let paths = [&fact.written, &fact.resolved];
+        let variables = self.policy.grants.of(Kind::Secrets).any() || self.policy.flow.any();
+        paths.iter().any(|path| self.is_ungranted(path) || variables && shows_variables(path))
+    }
+
     pub(super) fn file_resources(&mut self) {
         let lists = self.policy.grants.of(Kind::Secrets);
         if !lists.any() && !self.policy.flow.any() {
@@ -383,19 +399,25 @@ impl Survey<'_> {
         let facts: Vec<PathFact> =
             self.facts.paths.iter().filter(|fact| fact.access >= Access::Read).cloned().collect();
         for fact in facts {
-            let environ = |path: &str| path.starts_with("/proc/") && path.ends_with("/environ");
-            if environ(&fact.written) || environ(&fact.resolved) {
+            if shows_variables(&fact.written) || shows_variables(&fact.resolved) {
                 self.variable("*", fact.span, true);
             }
-            if lists.allow.is_none() || matches!(fact.kind, PathKind::Mentioned | PathKind::Text | PathKind::Listing) {
+            if lists.allow.is_none() || matches!(fact.kind, PathKind::Mentioned | PathKind::Text) {
                 continue;
             }
             let sure = matches!(
                 fact.kind,
-                PathKind::Named | PathKind::Found | PathKind::Stored | PathKind::Copied | PathKind::Glob
+                PathKind::Named
+                    | PathKind::Found
+                    | PathKind::Stored
+                    | PathKind::Copied
+                    | PathKind::Glob
+                    | PathKind::Argument
             );
+            // A listing goes through all that lies below.
+            let tree = fact.tree || fact.kind == PathKind::Listing;
             let known = is_secret_file(&fact.resolved, home) || is_secret_file(&fact.written, home);
-            let below = fact.tree && keeps_secrets(&fact.resolved, home);
+            let below = tree && keeps_secrets(&fact.resolved, home);
             let free = matches!(fact.kind, PathKind::Open | PathKind::Any) && fact.written.starts_with("/**");
             let named = |pattern: &Pattern| pattern.file().is_some_and(|rule| rule.matches(&fact.resolved, home));
             if (known || below || free) && !lists.allow.iter().flatten().any(named) {
@@ -414,6 +436,11 @@ fn goes_below(program: &str, arguments: &[Option<String>]) -> bool {
         ALWAYS.contains(&text) || text.starts_with("--recursive") || letters.is_some_and(|all| all.contains(['r', 'R']))
     };
     ALWAYS.contains(&program) || arguments.iter().flatten().any(|text| deep(text))
+}
+
+/// The environment of a process, as a file.
+fn shows_variables(path: &str) -> bool {
+    path.starts_with("/proc/") && path.ends_with("/environ")
 }
 
 /// Whether `env` takes an argument apart, which then may hold a command.

@@ -68,6 +68,7 @@ impl Survey<'_> {
             let parts = split(met.path);
             let named = |rules| last_word_of(rules, &parts, home, |scope| scope.covers(Access::Read)).is_some();
             let hit = outside || named(&files.deny) || named(&files.approval) || (ruled && self.is_ruled(met.path));
+            let hit = hit || self.is_ungranted(met.path);
             labels.extend(
                 policy
                     .flow

@@ -127,6 +127,17 @@ fn reads_the_subagents_beside_the_main_transcript() {
     fs::write(beside.join("agent-a.meta.json"), "{}").unwrap();
     let names: Vec<String> = files(&main).unwrap().files.into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["main", "a", "b"]);
+    // Those of workflows lie deeper, and may have an id that is taken.
+    let workflow = beside.join("workflows/wf-1");
+    fs::create_dir_all(&workflow).unwrap();
+    for name in ["agent-w.jsonl", "agent-a.jsonl"] {
+        fs::write(workflow.join(name), "").unwrap();
+    }
+    let found = files(&main).unwrap().files;
+    assert_eq!(found.get(1), Some(&("a".to_owned(), beside.join("agent-a.jsonl"))));
+    assert!(found.contains(&("w".to_owned(), workflow.join("agent-w.jsonl"))), "{found:?}");
+    assert!(found.contains(&("workflows/wf-1/a".to_owned(), workflow.join("agent-a.jsonl"))), "{found:?}");
+    fs::remove_dir_all(beside.join("workflows")).unwrap();
     let mut said = Said::default();
     assert!(tell(&super::super::ClaudeCode, &main, &mut |told| said.take(told)).unwrap());
     assert_eq!(said.calls.iter().map(|(call, _)| call.call_id.as_str()).collect::<Vec<_>>(), ["c1", "c2", "c3"]);

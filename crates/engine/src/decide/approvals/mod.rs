@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use writ_core::json::{self, Value};
 use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::attestation::Attestation;
+use writ_evidence::checkpoint::Checkpoint;
 use writ_evidence::keys::{KeyError, PublicKey, SigningKey};
 use writ_evidence::row::{Row, RowDecision};
 use writ_store::{Store, regular_file};
@@ -344,13 +345,10 @@ pub fn given(session: &mut Session<'_>, action: Digest) -> Result<Option<Uses>, 
 }
 
 fn why_void(session: &Session<'_>, action: Digest, given: Given) -> Result<Option<String>, SessionError> {
-    let about = |row: &Row| of_row(row).is_some_and(|grant| grant.action == action);
-    let mut row = session.store.last_row_where(&session.id, about)?;
-    if row.is_none() {
-        // Given long ago.
-        session.each_row(|next| row = Some(next).filter(about).or_else(|| row.take()))?;
-    }
-    let Some(row) = row else { return Ok(Some("no row gives it".to_owned())) };
+    let row = match word_on(session, action, given.uses)? {
+        Ok(row) => row,
+        Err(why) => return Ok(Some(why)),
+    };
     let known = match known_keys(session) {
         Ok(known) => known,
         Err(error) => return Ok(Some(error.to_string())),
@@ -362,6 +360,46 @@ fn why_void(session: &Session<'_>, action: Digest, given: Given) -> Result<Optio
         }
         Ok(_) => Some("its last row says otherwise".to_owned()),
         Err(why) => Some(why.to_string()),
+    })
+}
+
+/// The row of the last word on an action, where all rows behind it follow each other and it; or why there is none that counts. The state
+/// is whatever the last row says, which whoever writes the ledger may have put there again.
+fn word_on(session: &Session<'_>, action: Digest, uses: Uses) -> Result<Result<Row, String>, SessionError> {
+    let (mut after, mut found, mut why): (Option<Row>, Option<Row>, Option<String>) = (None, None, None);
+    let used = |row: &Row| {
+        let same = row.detail.get("action").and_then(Value::as_str).and_then(|text| Digest::parse(text).ok());
+        row.decision == RowDecision::Approved && row.detail.get("granted").is_some() && same == Some(action)
+    };
+    let mut rows = 0;
+    session.each_row_back(|row| {
+        rows = rows.max(row.sequence + 1);
+        let follows = |next: &Row| next.prev_hash == row.entry_hash && next.sequence == row.sequence + 1;
+        if !after.as_ref().is_none_or(follows) {
+            why = Some(format!("row {} is followed by one that does not follow it", row.sequence));
+            return false;
+        }
+        if found.is_some() {
+            return false;
+        }
+        if uses == Uses::Once && used(&row) {
+            why = Some(format!("it was used in row {}", row.sequence));
+            return false;
+        }
+        if of_row(&row).is_some_and(|grant| grant.action == action) {
+            found = Some(row.clone());
+        }
+        after = Some(row);
+        true
+    })?;
+    let seen = session.store.head(&session.id)?;
+    let seen = seen.and_then(|note| Some(Checkpoint::read(std::str::from_utf8(&note).ok()?).ok()?.size));
+    if seen.is_some_and(|size| size > rows) {
+        why = Some("rows that a checkpoint covers are gone".to_owned());
+    }
+    Ok(match (why, found) {
+        (Some(why), _) => Err(why),
+        (None, found) => found.ok_or_else(|| "no row gives it".to_owned()),
     })
 }
 
