@@ -189,11 +189,21 @@ fn nothing_below_the_client_approves() {
 /// to be of.
 #[test]
 fn nothing_below_a_client_of_any_name_approves() {
-    let place = place("any-name");
+    below_a_client("any-name", r#","source":"startup""#);
+}
+
+/// So it is where the client's start could not be read, and left no row.
+#[test]
+fn nothing_below_a_client_approves_whose_start_could_not_be_read() {
+    below_a_client("no-start", r#","source":"startup","agent_type":"cut in \ud83d""#);
+}
+
+fn below_a_client(name_of_place: &str, start: &str) {
+    let place = place(name_of_place);
     let client = place.folder.join("agent");
     symlink("/bin/bash", &client).unwrap();
     let call = r#","tool_name":"Bash","tool_input":{"command":"make all"},"tool_use_id":"1""#;
-    fs::write(place.folder.join("start"), place.payload("SessionStart", r#","source":"startup""#)).unwrap();
+    fs::write(place.folder.join("start"), place.payload("SessionStart", start)).unwrap();
     fs::write(place.folder.join("call"), place.payload("PreToolUse", call)).unwrap();
     let writ = place.command(&[]);
     let writ = writ.get_program().to_str().unwrap();
@@ -318,6 +328,35 @@ fn a_link_that_leads_elsewhere_asks_anew() {
     fs::remove_file(repository.join("link")).unwrap();
     symlink("a", repository.join("link")).unwrap();
     assert!(is(&call("3"), "allow"));
+}
+
+/// An approval is for the file that a link leads to, and not for another that it leads to later, however it got there.
+#[test]
+fn an_approval_is_for_where_its_paths_lead() {
+    let place = Workplace::new("leads");
+    let repository = place.folder.join("repository");
+    let policy = r#"{"version":"1.0","name":"ask","tools":{"requireApproval":["Write:infra/**"]}}"#;
+    fs::write(repository.join(".aflock"), policy).unwrap();
+    for (folder, leads) in [("w", "dev"), ("w2", "prod")] {
+        fs::create_dir_all(repository.join("infra").join(leads)).unwrap();
+        fs::create_dir(repository.join(folder)).unwrap();
+        symlink(Path::new("../infra").join(leads), repository.join(folder).join("cur")).unwrap();
+    }
+    let call = |id: &str| {
+        let input = r#""tool_name":"Write","tool_input":{"file_path":"w/cur/main.tf","content":"x"}"#;
+        place.answer(&place.payload("PreToolUse", &format!(r#",{input},"tool_use_id":"{id}""#)))
+    };
+    let swap = |from: &str, to: &str| fs::rename(repository.join(from), repository.join(to)).unwrap();
+    assert!(is(&call("1"), "ask"));
+    assert!(at_a_terminal(&place, &[], &format!("approve {} --for 10m", name(&place)), "").0);
+    assert!(is(&call("2"), "allow"));
+    swap("w", "w.old");
+    swap("w2", "w");
+    assert!(is(&call("3"), "ask"), "it leads to another folder");
+    swap("w", "w2");
+    swap("w.old", "w");
+    assert!(is(&call("4"), "allow"));
+    assert_eq!(approvals(&place)["outcome"], "passed");
 }
 
 /// Another user has neither the record nor the key: not to approve, not to write the rows, not with a key of their own.

@@ -25,8 +25,7 @@ use writ_evidence::row::{Draft, Row, RowDecision};
 const MOST_KILOBYTES: u64 = 64 << 10;
 
 fn with(detail: &Value, name: &str, value: Value) -> Value {
-    // Whose processes the client's are the row says that is left out.
-    let members = detail.as_object().unwrap().iter().filter(|(known, _)| *known != name && *known != "clients");
+    let members = detail.as_object().unwrap().iter().filter(|(known, _)| *known != name);
     let mut out: Object = members.map(|(known, value)| (known.to_owned(), value.clone())).collect();
     out.push(name, value);
     Value::Object(out)

@@ -240,6 +240,41 @@ fn a_late_line_is_caught_up_with_and_nothing_counts_twice() {
     assert_eq!((&phase["outcome"], &phase["summary"]), (&json!("passed"), &json!("999 of 1,000 tokens")), "{phase}");
 }
 
+/// What a client wrote last counts though it was ended before the line's end; of a line that is cut off nobody knows what it told.
+#[test]
+fn the_last_line_counts_and_one_that_is_cut_off_leaves_a_doubt() {
+    let talk = Talk::new("spend-last", &json!({"maxTokensOut": {"value": 1000, "enforcement": "post-hoc"}}));
+    talk.prompt();
+    talk.says(None, "m1", "any", [1, 600], &["c1"]);
+    assert!(talk.is_let("c1"));
+    talk.says(None, "m2", "any", [1, 500], &[]);
+    let whole = fs::read_to_string(talk.main()).unwrap();
+    fs::write(talk.main(), whole.trim_end()).unwrap();
+    talk.stop();
+    assert_eq!(talk.phase("limits")["summary"], "more was used than the policy gives: 1,100 of 1,000 tokens");
+    let other = Talk::new("spend-cut", &json!({"maxTokensOut": {"value": 1000, "enforcement": "post-hoc"}}));
+    other.prompt();
+    other.add(None, whole.split_at(whole.len() - 30).0);
+    assert!(other.is_let("c1"));
+    other.stop();
+    let phase = other.phase("limits");
+    assert!(phase["outcome"] == "absent" && phase.to_string().contains("cut off"), "{phase}");
+}
+
+/// A text that was cut in the middle of a letter, as the client may write it, hides nothing and stops nothing.
+#[test]
+fn a_text_that_was_cut_in_a_letter_stops_no_session() {
+    let talk = Talk::new("spend-letter", &json!({"maxTokensOut": {"value": 1000, "enforcement": "fail-fast"}}));
+    talk.prompt();
+    talk.says(None, "m1", "any", [1, 600], &["c1"]);
+    let result = r#"{"type":"tool_result","tool_use_id":"c1","content":"cut in \ud83d"}"#;
+    let usage = r#""toolUseResult":{"content":"\ud83d","usage":{"output_tokens":1}}"#;
+    talk.add(None, &format!("{{\"type\":\"user\",\"message\":{{\"content\":[{result}]}},{usage}}}\n"));
+    assert!(talk.is_let("c2") && talk.limit("maxTokensOut")["used"] == 600);
+    talk.says(None, "m2", "any", [1, 400], &[]);
+    assert!(!talk.is_let("c3"));
+}
+
 #[test]
 fn what_cannot_be_counted_is_refused_where_it_is_limited() {
     let talk = Talk::new("spend-unknown", &json!({"maxTokensIn": 1000}));

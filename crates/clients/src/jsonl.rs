@@ -10,11 +10,11 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use memchr::memmem;
-use writ_core::json::{self, Limits, Value, parse_with};
+use writ_core::json::{self, Value};
 use writ_core::{Outcome, Timestamp, ToolCall, regular_file};
 
 use crate::past::{PastAgent, PastCall, Unseen};
-use crate::transcript::{Line, Listing, Reach, Told, TranscriptError};
+use crate::transcript::{Line, Listing, Reach, Told, TranscriptError, parse_line};
 use crate::usage::Spoken;
 use crate::work::{Action, Work};
 
@@ -113,7 +113,7 @@ fn pieces(reader: &mut impl BufRead, from: u64, longest: u64, take: &mut dyn FnM
             Some(_) if length == longest => take(Piece { bytes: &line, ends: false, whole: false, end: at }),
             Some(_) if !begun => {
                 take(Piece { bytes: &line, ends: false, whole: true, end: at });
-                return Ok(Reach { end: whole, torn: parse_with(&line, Limits::FOREIGN).is_err() });
+                return Ok(Reach { end: whole, torn: parse_line(&line).is_err() });
             }
             _ => return Ok(Reach { end: whole, torn: at > whole }),
         }
@@ -124,7 +124,7 @@ fn pieces(reader: &mut impl BufRead, from: u64, longest: u64, take: &mut dyn FnM
 fn entry(piece: &Piece<'_>) -> Option<Result<Value, ()>> {
     match (piece.whole, piece.ends) {
         (true, _) if piece.bytes.trim_ascii().is_empty() => None,
-        (true, ends) => match parse_with(piece.bytes, Limits::FOREIGN) {
+        (true, ends) => match parse_line(piece.bytes) {
             Ok(value) if value.as_object().is_some() => Some(Ok(value)),
             _ => ends.then_some(Err(())),
         },
@@ -147,19 +147,21 @@ pub(crate) fn read(
     })
 }
 
-/// Tells of usage; a line without an end is told once it has one.
+/// Tells of usage. What a line without an end tells is told again once it has one.
 pub(crate) fn usage(
     lines: &dyn Lines,
     path: &Path,
     from: u64,
     take: &mut dyn FnMut(Spoken),
 ) -> Result<Reach, TranscriptError> {
-    let reach = walk(path, from, FILE_LIMIT, &mut |piece| match entry(&piece).filter(|_| piece.ends) {
-        Some(Ok(value)) => lines.spoken(&value).into_iter().for_each(&mut *take),
-        Some(Err(())) => take(Spoken::Unreadable),
-        None => {}
-    })?;
-    Ok(reach)
+    walk(path, from, FILE_LIMIT, &mut |piece| {
+        let spoken = match entry(&piece) {
+            Some(Ok(value)) => lines.spoken(&value),
+            Some(Err(())) => Some(Spoken::Unreadable),
+            None => None,
+        };
+        spoken.into_iter().filter(|spoken| piece.ends || *spoken != Spoken::Unreadable).for_each(&mut *take);
+    })
 }
 
 /// Tells line by line.
@@ -318,7 +320,7 @@ fn models(lines: &dyn Lines, bytes: &[u8], call: Option<&str>) -> Option<String>
     let mut made = call.is_none();
     bytes.rsplit(|&byte| byte == b'\n').find_map(|line| {
         made |= call.as_ref().is_some_and(|call| memmem::find(line, call.as_bytes()).is_some());
-        let entry = parse_with(line, Limits::FOREIGN).ok().filter(|_| made)?;
+        let entry = parse_line(line).ok().filter(|_| made)?;
         lines.model(&entry).map(str::to_owned)
     })
 }
@@ -330,7 +332,7 @@ pub(crate) fn first_entry(path: &Path) -> Value {
         BufReader::new(regular_file::open(path)?.take(HEAD)).read_until(b'\n', &mut line)?;
         io::Result::Ok(line)
     };
-    read().ok().and_then(|line| parse_with(&line, Limits::FOREIGN).ok()).unwrap_or(Value::Null)
+    read().ok().and_then(|line| parse_line(&line).ok()).unwrap_or(Value::Null)
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 //! between two readings is a convenience: without it everything is read again and comes out the same. Invariants: a reading never
 //! lowers what was counted, and no message counts twice, also where a transcript was rewritten or its end came late.
 
-use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use writ_core::{Digest, json};
@@ -33,6 +33,9 @@ pub struct Meter {
     messages: Messages,
     /// Lines about usage that cannot be read, and subagents that are not.
     unread: u64,
+    /// Transcripts whose last line was cut off when they were last read: it is being written, or never was whole.
+    #[serde(skip)]
+    torn: Torn,
 }
 
 /// The messages that were counted, each once by its id (R18).
@@ -105,6 +108,17 @@ struct Known {
 }
 
 impl PartialEq for Known {
+    /// It is no part of the count.
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+/// Some transcripts.
+#[derive(Clone, Debug, Default)]
+struct Torn(BTreeSet<PathBuf>);
+
+impl PartialEq for Torn {
     /// It is no part of the count.
     fn eq(&self, _other: &Self) -> bool {
         true
@@ -264,6 +278,11 @@ impl Meter {
             Spoken::Total(models) => stated = Some(models),
             Spoken::Unreadable => self.unread += 1,
         })?;
+        if reach.torn {
+            self.torn.0.insert(path.to_owned());
+        } else {
+            self.torn.0.remove(path);
+        }
         if let Some(models) = stated {
             talk.stated = models.into_iter().collect();
         }
@@ -320,6 +339,11 @@ impl Meter {
             }
         }
         out
+    }
+
+    /// How many transcripts end in a line that is cut off.
+    pub fn torn(&self) -> usize {
+        self.torn.0.len()
     }
 
     /// How many lines about usage, or transcripts of subagents, could not be read.

@@ -8,6 +8,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use writ_core::json::{JsonError, Limits, Value, parse_with, without_lone_surrogates};
 use writ_core::{Digest, Hasher, Outcome, Timestamp, regular_file};
 
 use crate::usage::{AgentNote, Spoken};
@@ -116,6 +117,14 @@ pub struct Call {
     /// What hooks know it by, where the client tells them no id (`keys`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+}
+
+/// Reads a line. Half a letter, where a text was cut in one, is U+FFFD.
+pub fn parse_line(bytes: &[u8]) -> Result<Value, JsonError> {
+    parse_with(bytes, Limits::FOREIGN).or_else(|error| match without_lone_surrogates(bytes) {
+        Some(mended) => parse_with(&mended, Limits::FOREIGN),
+        None => Err(error),
+    })
 }
 
 /// Tells of the calls and results of all of a session's transcripts. Returns whether every line could be read.

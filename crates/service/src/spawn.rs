@@ -1,14 +1,15 @@
 //! A shell line that was decided, run.
 //!
-//! Owns its limits of time and output, and its end with all that it started. Decides nothing. Invariant: nothing of it is left when its
-//! result is told.
+//! Owns its limits of time and output, and its end with all that stayed in its process group; what left that for a session of its own
+//! goes on. Decides nothing. Invariant: what it wrote while it ran is given back, whoever still holds its streams.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 pub const MOST: u64 = 1 << 20;
 /// How long is waited for what a line left running with its streams open.
 const AFTER: Duration = Duration::from_millis(500);
+/// Read at once.
+const PIECE: usize = 64 << 10;
 
 /// A line, and what it is run with.
 pub struct Spawn<'a> {
@@ -38,7 +41,7 @@ pub struct Finished {
     pub code: Option<i32>,
     pub out: Vec<u8>,
     pub err: Vec<u8>,
-    /// Whether more was written than is given back.
+    /// Whether more was written than is given back, or may be: somebody still holds a stream.
     pub cut: bool,
     pub timed_out: bool,
 }
@@ -58,7 +61,8 @@ impl<'a> Spawn<'a> {
         command.stdin(if self.input.is_empty() { Stdio::null() } else { Stdio::piped() });
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;
         let group = Pid::from_child(&child);
-        let streams = (collect(child.stdout.take(), self.most)?, collect(child.stderr.take(), self.most)?);
+        let streams =
+            [Stream::collect(child.stdout.take(), self.most)?, Stream::collect(child.stderr.take(), self.most)?];
         if let Some(mut stdin) = child.stdin.take() {
             let input = self.input;
             // Whoever does not read its input has no use for it.
@@ -73,17 +77,16 @@ impl<'a> Spawn<'a> {
                 None => thread::sleep(Duration::from_millis(5)),
             }
         };
-        let first = status.is_some().then(|| (streams.0.recv_timeout(AFTER), streams.1.recv_timeout(AFTER)));
+        let ended = status.is_some() && streams.iter().all(|stream| stream.ends_within(AFTER));
         // What is still running has nobody to speak to. A group that is gone is no error.
         let _gone = kill_process_group(group, Signal::KILL).is_err();
         child.wait()?;
-        let text = |early: Option<Result<Collected, _>>, stream: &mpsc::Receiver<Collected>| {
-            early.and_then(Result::ok).or_else(|| stream.recv_timeout(AFTER).ok()).unwrap_or_default()
-        };
-        let (out, err) = match first {
-            Some((out, err)) => (text(Some(out), &streams.0), text(Some(err), &streams.1)),
-            None => (text(None, &streams.0), text(None, &streams.1)),
-        };
+        let [out, err] = streams.map(|stream| {
+            let whole = ended || stream.ends_within(AFTER);
+            let mut collected = stream.take();
+            collected.cut |= !whole;
+            collected
+        });
         Ok(Finished {
             code: status.and_then(|status| status.code()),
             cut: out.cut || err.cut,
@@ -101,17 +104,42 @@ struct Collected {
     cut: bool,
 }
 
-/// Reads a stream to its end, and keeps as much of it as is given back.
-fn collect(stream: Option<impl Read + Send + 'static>, most: u64) -> io::Result<mpsc::Receiver<Collected>> {
-    let mut stream = stream.ok_or_else(|| io::Error::other("the shell has no pipes"))?;
-    let (tell, told) = mpsc::sync_channel(1);
-    let read = move || {
-        let mut bytes = Vec::new();
-        let kept = stream.by_ref().take(most).read_to_end(&mut bytes);
-        let cut = kept.is_ok() && io::copy(&mut stream, &mut io::sink()).is_ok_and(|more| more > 0);
-        // Whoever waited has given up.
-        drop(tell.send(Collected { bytes, cut }));
-    };
-    thread::Builder::new().name("stream".to_owned()).spawn(read)?;
-    Ok(told)
+/// A stream that is being read.
+struct Stream {
+    collected: Arc<Mutex<Collected>>,
+    /// Cut off when it has come to its end.
+    reading: mpsc::Receiver<()>,
+}
+
+impl Stream {
+    /// Reads a stream to its end, and keeps at most so much of it.
+    fn collect(stream: Option<impl Read + Send + 'static>, most: u64) -> io::Result<Self> {
+        let mut stream = stream.ok_or_else(|| io::Error::other("the shell has no pipes"))?;
+        let (reads, reading) = mpsc::channel();
+        let collected = Arc::new(Mutex::new(Collected::default()));
+        let into = Arc::clone(&collected);
+        let read = move || {
+            let _reads: mpsc::Sender<()> = reads;
+            let mut piece = vec![0; PIECE];
+            while let Ok(length @ 1..) = stream.read(&mut piece) {
+                let mut into = into.lock().unwrap_or_else(PoisonError::into_inner);
+                let left = usize::try_from(most).unwrap_or(usize::MAX).saturating_sub(into.bytes.len());
+                let kept = piece.get(..length.min(left)).unwrap_or_default();
+                into.bytes.extend_from_slice(kept);
+                into.cut |= kept.len() < length;
+            }
+        };
+        thread::Builder::new().name("stream".to_owned()).spawn(read)?;
+        Ok(Self { collected, reading })
+    }
+
+    /// Waits for its end. Returns whether it came.
+    fn ends_within(&self, time: Duration) -> bool {
+        !matches!(self.reading.recv_timeout(time), Err(RecvTimeoutError::Timeout))
+    }
+
+    /// What it held so far.
+    fn take(&self) -> Collected {
+        std::mem::take(&mut *self.collected.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }

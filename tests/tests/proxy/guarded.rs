@@ -34,6 +34,11 @@ fn what_writ_runs_itself_obeys_the_policy_and_is_on_record() {
     let slow =
         result(&mut client, "bash", json!({ "command": "sleep 60 & sleep 60", "timeout_seconds": 0.3 })).unwrap();
     assert!(slow["timedOut"] == true && slow["exitCode"].is_null(), "{slow}");
+    // What a line leaves behind takes nothing away of what it said.
+    let left = json!({ "command": "seq 1 3; setsid sleep 3 & exit 3" });
+    let left = result(&mut client, "bash", left).unwrap();
+    let said = (&left["exitCode"], &left["stdout"], &left["truncated"]);
+    assert_eq!(said, (&json!(3), &json!("1\n2\n3\n"), &json!(true)));
     let much = result(&mut client, "bash", json!({ "command": "yes | head -c 3000000" })).unwrap();
     assert!(much["truncated"] == true && much["stdout"].as_str().unwrap().len() == 1 << 20);
     for (tool, arguments, rule) in [

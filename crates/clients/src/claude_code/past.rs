@@ -8,14 +8,14 @@ use std::fs;
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
-use writ_core::json::{Limits, Value, parse_with};
+use writ_core::json::Value;
 use writ_core::{Timestamp, ToolCall};
 
 use super::outcome::transcript_outcome;
 use super::transcript::{LINE_LIMIT, files, open, skip_line};
 use super::usage::note;
 use crate::past::{PastAgent, PastCall, Unseen};
-use crate::transcript::{MAIN, TranscriptError};
+use crate::transcript::{MAIN, TranscriptError, parse_line};
 
 /// How many lines at most are looked at for a folder, or for the signs of a transcript.
 const HEAD: usize = 64;
@@ -71,7 +71,7 @@ fn head<T>(path: &Path, answer: impl Fn(&Value) -> Option<T>) -> Option<T> {
         if (&mut reader).take(HEAD_LINE).read_until(b'\n', &mut line).ok()? == 0 {
             return None;
         }
-        if let Some(found) = parse_with(&line, Limits::FOREIGN).ok().as_ref().and_then(&answer) {
+        if let Some(found) = parse_line(&line).ok().as_ref().and_then(&answer) {
             return Some(found);
         }
     }
@@ -113,7 +113,7 @@ impl Reading {
             if (&mut reader).take(LINE_LIMIT).read_until(b'\n', &mut line)? == 0 {
                 return Ok(());
             }
-            match parse_with(&line, Limits::FOREIGN) {
+            match parse_line(&line) {
                 Ok(entry) if entry.as_object().is_some() => self.take(&entry),
                 _ if line.trim_ascii().is_empty() => {}
                 _ => {

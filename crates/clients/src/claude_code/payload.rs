@@ -63,7 +63,7 @@ struct Payload {
     session_id: Loose<String>,
     cwd: Loose<String>,
     transcript_path: Loose<String>,
-    agent_id: Loose<String>,
+    agent_id: Value,
     agent_type: Loose<String>,
     permission_mode: Loose<String>,
     prompt_id: Loose<String>,
@@ -137,7 +137,7 @@ pub(crate) fn parse_in(bytes: &[u8], dialect: &Dialect) -> Result<Event, Payload
     let mut payload: Payload = json::from_slice_with(bytes, Limits::FOREIGN)?;
     let name = text(&mut payload.hook_event_name, "hook_event_name")?;
     let cwd = text(&mut payload.cwd, "cwd")?;
-    let agent = payload.agent_id.0.take().map(|id| Agent { id, kind: payload.agent_type.0.take() });
+    let agent = agent(&payload.agent_id, payload.agent_type.0.take())?;
     let name = (dialect.event)(&name);
     let elsewhere = dialect.own_transcripts && agent.is_some() && name != "SubagentStop";
     Ok(Event {
@@ -151,6 +151,13 @@ pub(crate) fn parse_in(bytes: &[u8], dialect: &Dialect) -> Result<Event, Payload
         kind: kind(name, payload, &cwd, dialect)?,
         cwd,
     })
+}
+
+/// The sub-agent that asks. One whose id is no text is not the main agent, which the policies of sub-agents do not hold.
+pub(crate) fn agent(id: &Value, kind: Option<String>) -> Result<Option<Agent>, PayloadError> {
+    let told = Some(id).filter(|id| **id != Value::Null);
+    let text = told.map(|id| id.as_str().ok_or(PayloadError::Member { member: "agent_id", expected: "a text" }));
+    Ok(text.transpose()?.map(|id| Agent { id: id.to_owned(), kind }))
 }
 
 fn kind(name: &str, mut payload: Payload, cwd: &str, dialect: &Dialect) -> Result<EventKind, PayloadError> {

@@ -11,11 +11,11 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use writ_core::json::{Limits, Value, canonical, parse_with};
+use writ_core::json::{Value, canonical};
 use writ_core::{Digest, regular_file};
 
 use super::outcome::transcript_outcome;
-use crate::transcript::{Call, Listing, MAIN, Reach, Told, TranscriptError};
+use crate::transcript::{Call, Listing, MAIN, Reach, Told, TranscriptError, parse_line};
 
 /// The longest line that is read; longer ones count as unreadable.
 pub const LINE_LIMIT: u64 = 64 << 20;
@@ -57,7 +57,7 @@ fn walk(mut reader: impl BufRead, take: &mut dyn FnMut(Told<'_>)) -> io::Result<
             return Ok((whole, false));
         }
         let mut ended = line.last() == Some(&b'\n');
-        match parse_with(&line, Limits::FOREIGN) {
+        match parse_line(&line) {
             Ok(entry) if entry.as_object().is_some() => blocks(&entry, take),
             _ if line.trim_ascii().is_empty() => {}
             _ if ended => take(Told::Unreadable),

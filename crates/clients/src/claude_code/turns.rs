@@ -9,11 +9,11 @@ use std::path::Path;
 
 use memchr::memmem::Finder;
 use writ_core::Timestamp;
-use writ_core::json::{Limits, Value, parse_with};
+use writ_core::json::Value;
 
 use super::transcript::{LINE_LIMIT, open};
 use super::usage::{told, told_by};
-use crate::transcript::{Line, Reach, TranscriptError};
+use crate::transcript::{Line, Reach, TranscriptError, parse_line};
 use crate::usage::Spoken;
 
 /// Texts of user lines that no human wrote, by how they begin.
@@ -53,7 +53,7 @@ impl Words {
     fn line<'a>(&self, bytes: &'a [u8], end: u64) -> Line<'a> {
         let mut line = Line { bytes, ends: true, end, prompt: None, spoken: None };
         if self.user.find(bytes).is_some() && self.result.find(bytes).is_none() {
-            match parse_with(bytes, Limits::FOREIGN) {
+            match parse_line(bytes) {
                 Ok(entry) => (line.prompt, line.spoken) = (prompt(&entry), told(&entry)),
                 Err(_) => line.spoken = Some(Spoken::Unreadable),
             }

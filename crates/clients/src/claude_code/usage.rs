@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 
 use memchr::memmem::{self, Finder};
 use serde::Deserialize;
-use writ_core::json::{self, Limits, Loose, Value, parse_with};
+use writ_core::json::{self, Limits, Loose, Value};
 use writ_core::regular_file;
 
 use super::transcript::{LINE_LIMIT, open, skip_line};
-use crate::transcript::{Reach, TranscriptError};
+use crate::transcript::{Reach, TranscriptError, parse_line};
 use crate::usage::{AgentNote, Rate, Spoken, Tokens};
 
 /// Largest note beside a transcript.
@@ -32,8 +32,8 @@ pub fn read(path: &Path, from: u64, take: &mut dyn FnMut(Spoken)) -> Result<Reac
     Ok(Reach { end: from + read, torn })
 }
 
-/// Reads line by line. Returns how many bytes there are up to the end of the last whole line, and whether another follows: one
-/// without an end is being written now, and told once it has one.
+/// Reads line by line. Returns how many bytes there are up to the end of the last line that has one, and whether one follows that is
+/// cut off. What one without an end tells is told again once it has one.
 fn walk(mut reader: impl BufRead, take: &mut dyn FnMut(Spoken)) -> io::Result<(u64, bool)> {
     // Inside a text a quotation mark has a backslash before it, so this finds members and values alone.
     let words = [Finder::new(br#""usage""#), Finder::new(br#""cost-state""#)];
@@ -43,7 +43,11 @@ fn walk(mut reader: impl BufRead, take: &mut dyn FnMut(Spoken)) -> io::Result<(u
         let length = (&mut reader).take(LINE_LIMIT).read_until(b'\n', &mut line)? as u64;
         if line.last() != Some(&b'\n') {
             if length < LINE_LIMIT {
-                return Ok((whole, length > 0));
+                let torn = length > 0 && parse_line(&line).is_err();
+                if !torn && words.iter().any(|word| word.find(&line).is_some()) {
+                    told_by(&line).into_iter().filter(|spoken| *spoken != Spoken::Unreadable).for_each(take);
+                }
+                return Ok((whole, torn));
             }
             take(Spoken::Unreadable);
             let (skipped, ended) = skip_line(&mut reader)?;
@@ -81,8 +85,12 @@ pub(super) fn told_by(line: &[u8]) -> Option<Spoken> {
     // Nearly all lines have this form.
     match json::from_slice_with(line, Limits::FOREIGN) {
         Ok(Entry { kind, message: Some(message) }) if kind == "assistant" => of_model(&message),
-        Ok(_) | Err(_) => match parse_with(line, Limits::FOREIGN) {
-            Ok(entry) => told(&entry),
+        Ok(_) | Err(_) => match parse_line(line) {
+            // Messages whose names are not known would count as one.
+            Ok(entry) => told(&entry).map(|spoken| match spoken {
+                Spoken::Message { id, .. } if id.contains('\u{fffd}') => Spoken::Unreadable,
+                other => other,
+            }),
             Err(_) => Some(Spoken::Unreadable),
         },
     }
@@ -185,7 +193,7 @@ pub fn model(path: &Path, call: Option<&str>) -> Option<String> {
     let call = call.map(json::to_compact);
     whole(&bytes).rsplit(|&byte| byte == b'\n').find_map(|line| {
         let about = call.as_ref().is_none_or(|call| memmem::find(line, call.as_bytes()).is_some());
-        let entry = json::parse_with(line, Limits::FOREIGN).ok().filter(|_| about)?;
+        let entry = parse_line(line).ok().filter(|_| about)?;
         let speaks = entry.get("type").and_then(Value::as_str) == Some("assistant");
         let model = entry.get("message").filter(|_| speaks)?.get("model")?.as_str()?;
         Some(model.to_owned()).filter(|model| model != NO_MODEL)
@@ -235,9 +243,17 @@ mod tests {
     }
 
     #[test]
+    fn a_text_that_was_cut_in_a_letter_hides_no_usage() {
+        let cut = LINE.replace(r#""content":[]"#, r#""content":[{"text":"\ud83d"}]"#);
+        assert_eq!(all(&format!("{cut}\n")).0, all(&format!("{LINE}\n")).0);
+    }
+
+    #[test]
     fn a_line_that_is_being_written_waits_and_one_that_cannot_be_read_is_told() {
-        let (told, reach) = all(LINE);
-        assert_eq!((told.len(), reach), (0, (0, true)));
+        for (cut, told, torn) in [(0, 1, false), (1, 0, true), (LINE.len(), 0, false)] {
+            let (spoken, reach) = all(LINE.split_at(LINE.len() - cut).0);
+            assert_eq!((spoken.len(), reach), (told, (0, torn)), "{cut}");
+        }
         for bad in [
             r#"{"type":"assistant","message":{"usage":{"input_tokens":1}}}"#,
             r#"{"type":"assistant","message":{"id":"m","usage":{"input_tokens":-1}}}"#,
@@ -245,13 +261,16 @@ mod tests {
             r#"{"type":"assistant","message":{"id":"m","usage":[]}}"#,
             r#"{"type":"assistant","message":{"id":"m","usage":{"#,
             r#"{"type":"cost-state","modelUsage":{"x":{"inputTokens":1.5}}}"#,
+            r#"{"type":"assistant","message":{"id":"\ud83d","usage":{"input_tokens":1}}}"#,
         ] {
             assert_eq!(all(&format!("{bad}\n")).0, [Spoken::Unreadable], "{bad}");
+            assert_eq!(all(bad).0, [], "{bad}");
         }
         for other in [
             r#"{"type":"user","toolUseResult":{"usage":{"input_tokens":1}}}"#,
             r#"{"type":"user","message":{"content":"\"usage\": is a word"}}"#,
             r#"{"type":"assistant","message":{"id":"m","content":[]}}"#,
+            r#"{"type":"user","toolUseResult":{"content":"cut in \ud83d","usage":{"input_tokens":1}}}"#,
             "{not json",
         ] {
             assert_eq!(all(&format!("{other}\n")).0, [], "{other}");

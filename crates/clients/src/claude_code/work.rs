@@ -8,9 +8,10 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use writ_core::json::{Limits, Value, parse_with};
+use writ_core::json::Value;
 use writ_core::{Timestamp, ToolKind, regular_file};
 
+use crate::transcript::parse_line;
 use crate::work::{Action, Change, Replacement, Work};
 
 /// The tool of an [`Action`] that a hook other than Writ's did: a formatter, say. Nothing is known of it.
@@ -64,7 +65,7 @@ pub fn read(path: &Path) -> Option<Work> {
     let mut reading = Reading { work: Work { whole: true, ..Work::default() }, open: HashMap::new() };
     let mut line = Vec::new();
     while reader.read_until(b'\n', &mut line).ok()? > 0 {
-        match parse_with(&line, Limits::FOREIGN) {
+        match parse_line(&line) {
             Ok(entry) => reading.take(&entry),
             Err(_) => reading.work.whole &= line.trim_ascii().is_empty(),
         }

@@ -5,10 +5,11 @@
 
 use serde::Deserialize;
 use writ_core::json::{self, Limits, Loose, Object, Value};
-use writ_core::{Agent, Event, EventKind, SessionId, ToolUse};
+use writ_core::{Event, EventKind, SessionId, ToolUse};
 
 use super::{NAME, tools};
 use crate::PayloadError;
+use crate::claude_code::payload::agent;
 use crate::hints::{self, Hints};
 
 #[derive(Default, Deserialize)]
@@ -34,7 +35,7 @@ struct Payload {
     #[serde(rename = "stop_hook_active")]
     stop_hook_active: Loose<bool>,
     transcript_path: Loose<String>,
-    agent_id: Loose<String>,
+    agent_id: Value,
     agent_type: Loose<String>,
     agent_name: Loose<String>,
     parent_agent_id: Loose<String>,
@@ -45,7 +46,7 @@ pub fn parse(bytes: &[u8]) -> Result<Event, PayloadError> {
     let mut payload: Payload = json::from_slice_with(bytes, Limits::FOREIGN)?;
     let own = text(&mut payload.session_id, "sessionId")?;
     let cwd = text(&mut payload.cwd, "cwd")?;
-    let agent = payload.agent_id.0.take().map(|id| Agent { id, kind: payload.agent_type.0.take() });
+    let agent = agent(&payload.agent_id, payload.agent_type.0.take())?;
     // A subagent's events have its id in the session's place.
     let session = payload.parent_agent_id.0.take().filter(|_| agent.is_some()).unwrap_or(own);
     Ok(Event {

@@ -12,6 +12,7 @@ mod locate;
 mod parse;
 mod read;
 mod rounded;
+mod surrogates;
 #[cfg(test)]
 mod tests;
 mod to_value;
@@ -25,6 +26,7 @@ pub use locate::{Place, locate, position};
 pub use parse::{Integers, JsonError, Limits, parse, parse_with};
 pub use read::{from_slice, from_slice_with};
 pub use rounded::rounded;
+pub use surrogates::without_lone_surrogates;
 pub use to_value::to_value;
 pub use value::{Object, Value};
 pub use write::{canonical, compact, pretty, to_canonical, to_compact, write_string};

@@ -32,7 +32,7 @@ use crate::governing::{Governing, in_force};
 use crate::limits::meter;
 use crate::session::rows::{IdentityRef, Who};
 use crate::session::shown::Rules;
-use crate::session::state::{Action, Uses};
+use crate::session::state::{self, Action, Uses};
 use crate::session::{Blocked, Session, SessionError, agents, taint};
 
 /// The event of the row of a call.
@@ -99,6 +99,7 @@ fn record(
     let DecidedCall { mut decision, judged, proofs, policy, mode, sandbox, rates, agents, starts } =
         decide(session, call, caller, Some(id), whole);
     let layers: Vec<Digest> = judged.layers.iter().map(|layer| layer.file).collect();
+    let leads = state::leads(judged.facts());
     let action = Action {
         session: session.id.as_str(),
         tool: &tool,
@@ -107,6 +108,8 @@ fn record(
         agent: input.agent.as_ref().map(|agent| agent.id.as_str()),
         policy: session.state.policy.as_ref().map(|policy| policy.file),
         layers: &layers,
+        leads,
+        redefined: session.redefined,
     };
     let action = action.digest();
     for proof in &proofs {
@@ -148,6 +151,8 @@ fn record(
         identity: session.named,
         input: digest,
         cwd: &cwd,
+        leads,
+        redefined: session.redefined,
         action,
         rules,
         observed,
@@ -258,6 +263,10 @@ struct Detail<'a> {
     /// [`ToolCall::digest`].
     input: Digest,
     cwd: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leads: Option<Digest>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    redefined: bool,
     /// Digest of all that an approval of it is for.
     action: Digest,
     rules: Vec<String>,
@@ -288,10 +297,14 @@ struct Judged {
 }
 
 impl Judged {
+    /// What each policy's survey found.
+    fn facts(&self) -> impl Iterator<Item = &Facts> {
+        self.facts.iter().chain(self.layers.iter().map(|layer| &layer.facts))
+    }
+
     /// What the call takes in and lets go, by all policies' labels.
     fn flow(&self) -> Flow {
-        let layers = self.layers.iter().map(|layer| layer.facts.flow());
-        Flow::all(self.facts.iter().map(Facts::flow).chain(layers))
+        Flow::all(self.facts().map(Facts::flow))
     }
 }
 

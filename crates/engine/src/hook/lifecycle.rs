@@ -23,7 +23,7 @@ use crate::identity::workload::Told;
 use crate::limits::meter::{self, Used};
 use crate::session::observed::Observed;
 use crate::session::process::{self, ClientProcess};
-use crate::session::rows::{IdentityRef, RESUMED, SEEN, STARTED, Who};
+use crate::session::rows::{IdentityRef, RESUMED, SEEN, SESSION_END, STARTED, Who};
 use crate::session::{Session, SessionError, seal, unhooked};
 use crate::setup::watch;
 use crate::turns::attest as turns;
@@ -88,7 +88,10 @@ pub fn record(
         }
         EventKind::Stop { .. } => ("stop", About::Nothing {}),
         EventKind::SessionEnd { reason } => {
-            let name = if session.within.is_some() { "client-ended" } else { "session-end" };
+            let name = if session.within.is_some() { "client-ended" } else { SESSION_END };
+            if name == SESSION_END {
+                session.state.end_words();
+            }
             (name, About::End { reason: reason.as_deref() })
         }
         EventKind::PreToolUse(_)

@@ -157,7 +157,7 @@ fn look(root: &Path, of_process: &dyn Fn(&str) -> Option<String>, genuine: bool)
     let uid: Option<u32> = after("Uid:").and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
     let user = uid.and_then(|uid| account(&read("etc/passwd")?, uid));
     let mounts = of_process("mountinfo").unwrap_or_default();
-    // Who may mount could have mounted that.
+    // Who may mount could have mounted that, also over `/etc/passwd`, and may name the machine.
     let rights = after("CapEff:").and_then(|line| u64::from_str_radix(line.trim(), 16).ok());
     let mounted = standing(genuine && rights.is_none_or(|rights| rights & MOUNTS == 0));
     let by_group = || {
@@ -183,9 +183,13 @@ fn look(root: &Path, of_process: &dyn Fn(&str) -> Option<String>, genuine: bool)
         pod_uid: pod_of(&mounts),
         host,
     };
-    let kernel = standing(genuine);
-    let known =
-        [("host", kernel), ("uid", kernel), ("user", kernel), ("container", container_standing), ("podUid", mounted)];
+    let known = [
+        ("host", mounted),
+        ("uid", standing(genuine)),
+        ("user", mounted),
+        ("container", container_standing),
+        ("podUid", mounted),
+    ];
     Seen { environment, standing: known.into_iter().map(|(member, known)| (member.to_owned(), known)).collect() }
 }
 
@@ -272,6 +276,15 @@ mod tests {
         let names: Vec<String> = seen.names().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["host:build-7", "uid:1000", "user:ci-bot"]);
         assert!(lab(&[]).names().is_empty(), "what nothing tells is absent");
+        // Whoever may administer the system names the machine, and mounts an `/etc/passwd`.
+        let seen = lab(&[
+            ("proc/sys/kernel/hostname", "build-7\n"),
+            ("proc/self/status", "Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\n"),
+            ("etc/passwd", "ci-bot:x:0:0::/:/bin/sh\n"),
+        ]);
+        let names = seen.names().into_iter().map(|(name, standing)| (name, standing == Standing::Observed));
+        let expected = [("host:build-7", false), ("uid:0", true), ("user:ci-bot", false)];
+        assert_eq!(names.collect::<Vec<_>>(), expected.map(|(name, seen)| (name.to_owned(), seen)));
     }
 
     #[test]

@@ -14,12 +14,14 @@ use writ_store::{LedgerGuard, Store};
 
 use super::custody::Named;
 use super::policy::{Wanted, first_policy, named_policy};
+use super::process::{self, ClientProcess};
+use super::rows::{BEGAN, COMMAND};
 use super::state::{State, StateError};
 use super::{Rules, Session, SessionError, UNGOVERNED, namespace, rows, taint};
-use crate::Home;
 use crate::governing::in_force::PolicyRef;
 use crate::governing::{Governing, Trust, kept, protect};
 use crate::setup::watch;
+use crate::{Asker, Home};
 
 /// The ledger key's public half, in each session's folder.
 pub const PUBLIC_KEY: &str = "ledger.pub";
@@ -111,6 +113,7 @@ impl<'a> Session<'a> {
             in_force: OnceCell::new(),
         };
         session.state.custody = session.held();
+        session.state.clients.extend(client_of(input, home));
         let rules = session.keep_policy(&governing)?;
         let governed = Governed::of(input, &session, &governing, rules);
         let draft =
@@ -254,6 +257,9 @@ struct Governed<'a> {
     began: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     signers: Option<Vec<String>>,
+    /// The client that asked, where it asks by processes of its own: one whose start could not be recorded is known all the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    process: Option<&'a ClientProcess>,
     /// Where the session's processes live: a human's word from elsewhere needs more than a terminal.
     namespace: Option<String>,
     hooks: Vec<watch::Hooks>,
@@ -288,9 +294,10 @@ impl<'a> Genesis<'a> {
 }
 
 impl<'a> Governed<'a> {
-    fn of(input: &'a Event, session: &Session<'_>, governing: &'a Governing, rules: Rules) -> Self {
+    fn of(input: &'a Event, session: &'a Session<'_>, governing: &'a Governing, rules: Rules) -> Self {
         Self {
             rules,
+            process: session.state.clients.first(),
             transcript: input.transcript.as_deref(),
             began: began(&input.kind),
             signers: governing.signed.signers(),
@@ -301,6 +308,12 @@ impl<'a> Governed<'a> {
                 .unwrap_or_default(),
         }
     }
+}
+
+/// The client that asks; of one that posts its hooks [`crate::hook`] makes a row, and above what is run as a whole is a human.
+fn client_of(input: &Event, home: &Home) -> Option<ClientProcess> {
+    let posted = matches!(home.asker, Asker::Client(_) | Asker::Unknown);
+    if posted || input.client == COMMAND || began(&input.kind) == BEGAN { None } else { process::client(home.asker) }
 }
 
 /// What made the session begin here: the client's word for a start, or the event that found no record.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use writ_core::json::{self, Value};
 use writ_core::{Custody, Digest, Timestamp};
-use writ_policy::{Measure, Raised, Refused, Tally, Usage};
+use writ_policy::{Facts, Measure, Raised, Refused, Tally, Usage};
 
 use super::agents::Agents;
 use super::process::{self, ClientProcess};
@@ -44,6 +44,19 @@ pub struct Action<'a> {
     pub policy: Option<Digest>,
     /// Digests of the files of all layers that are judged too, in their order.
     pub layers: &'a [Digest],
+    /// [`leads`]: a symlink that leads elsewhere makes another action of the same words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leads: Option<Digest>,
+    /// Whether the tool's server defines it in another way than was accepted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub redefined: bool,
+}
+
+/// Where the paths of a call lead, for those that lead elsewhere than they say: SHA-256 of the canonical JSON of an object with each
+/// path as written and the one it leads to; `None` where there are none.
+pub fn leads<'a>(facts: impl IntoIterator<Item = &'a Facts>) -> Option<Digest> {
+    let all: BTreeMap<&str, &str> = facts.into_iter().flat_map(Facts::leads).collect();
+    (!all.is_empty()).then(|| Digest::of(json::to_canonical(&all).as_bytes()))
 }
 
 impl Action<'_> {
@@ -335,6 +348,11 @@ impl State {
         if self.grants.get(&action).is_some_and(|given| given.uses == Uses::Once) {
             self.grants.remove(&action);
         }
+    }
+
+    /// Forgets the words that last as long as the session, which has ended.
+    pub fn end_words(&mut self) {
+        self.grants.retain(|_, given| given.until.is_some());
     }
 
     /// Takes a human's word away.

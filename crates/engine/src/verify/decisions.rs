@@ -28,13 +28,15 @@ use crate::governing::layers::LayerRef;
 use crate::governing::{self, protect};
 use crate::session::observed::Observed;
 use crate::session::process::ClientProcess;
-use crate::session::rows::{self, CUSTODY, PRICED, RESUMED, SEEN, STARTED, UNREADABLE, event};
+use crate::session::rows::{self, CUSTODY, PRICED, RESUMED, SEEN, SESSION_END, STARTED, UNREADABLE, event};
 use crate::session::shown::Rules;
-use crate::session::state::{Action, State};
+use crate::session::state::{Action, State, leads};
 use crate::session::{agents, millis_between, taint};
 
 /// What is said of a state that is not what its row makes of the one before.
 const STATE: &str = "its state does not follow from the row before";
+/// What is said of a client's process that is none.
+const CLIENT: &str = "the client's process does not read";
 
 /// Follows a ledger's rows in order.
 pub struct Replay<'a> {
@@ -119,7 +121,9 @@ impl<'a> Replay<'a> {
         let after = after.ok_or("it holds no readable state")?;
         let Some(before) = self.before.clone() else {
             let custody = after.custody.clone();
-            let fresh = State { pending: after.pending, custody, ..State::fresh(after.policy.clone()) };
+            let process = row.detail.get("process").map(json::from_value::<ClientProcess>).transpose();
+            let clients = process.map_err(|_error| CLIENT)?.into_iter().collect();
+            let fresh = State { pending: after.pending, custody, clients, ..State::fresh(after.policy.clone()) };
             self.begins_late = !rows::begins_whole(&row.detail);
             self.session = row.detail.get("session").and_then(Value::as_str).unwrap_or_default().to_owned();
             let genesis = event(row) == "session-start" && *after == fresh;
@@ -160,6 +164,7 @@ impl<'a> Replay<'a> {
             }
             (RowDecision::Checkpoint, GRANT | REFUSAL | REVOKED | VOID) => approvals::follow(row, &mut expected)?,
             (RowDecision::Checkpoint, "claim") => self.claim(row, &mut expected)?,
+            (RowDecision::Checkpoint, SESSION_END) => expected.end_words(),
             (RowDecision::Checkpoint, "policy-changed" | "policy-restored") => {
                 expected.told = self.policies.tell(row)?;
             }
@@ -182,7 +187,7 @@ impl<'a> Replay<'a> {
     /// Takes the clients that are named after a row: those before, but for some that ran no more, and the one that it tells of.
     fn seen(row: &Row, after: &State, expected: &mut State) -> Result<(), String> {
         let process = row.detail.get("process").map(json::from_value::<ClientProcess>).transpose();
-        let process = process.map_err(|_error| "the client's process does not read")?;
+        let process = process.map_err(|_error| CLIENT)?;
         let known = |client: &ClientProcess| expected.clients.contains(client) || process.as_ref() == Some(client);
         let named = process.as_ref().is_none_or(|process| after.crowded || after.clients.contains(process));
         if !named || !after.clients.iter().all(known) || expected.crowded && !after.crowded {
@@ -277,7 +282,7 @@ impl<'a> Replay<'a> {
         let decision = outcome::and_lost(decision, lost, facts.starts());
         let mut decision = outcome::and_pending(decision, before.pending);
         decision = outcome::and_custody(decision, wanted, before.custody());
-        let action = self.action(row, &accepted, &judged)?;
+        let action = self.action(row, &accepted, &facts, &judged)?;
         if digest(row.detail.get("action")) != Some(action) {
             return Err("its action is not what its members make it".to_owned());
         }
@@ -319,14 +324,17 @@ impl<'a> Replay<'a> {
     }
 
     /// What an approval of a call is for.
-    fn action(&self, row: &Row, accepted: &PolicyRef, judged: &[Judged]) -> Result<Digest, String> {
+    fn action(&self, row: &Row, accepted: &PolicyRef, facts: &Facts, judged: &[Judged]) -> Result<Digest, String> {
         let tool = row.tool_name.as_deref().unwrap_or_default();
         let input = digest(row.detail.get("input")).ok_or("it holds no digest of its input")?;
         let agent = row.detail.get("agent").and_then(|agent| agent.get("id")).and_then(Value::as_str);
         let cwd = row.detail.get("cwd").and_then(Value::as_str).unwrap_or_default();
         let layers: Vec<Digest> = judged.iter().map(|layer| layer.file).collect();
         let policy = Some(accepted.file);
-        Ok(Action { session: &self.session, tool, input, cwd, agent, policy, layers: &layers }.digest())
+        let leads = leads(std::iter::once(facts).chain(judged.iter().map(|layer| &layer.facts)));
+        let redefined = facts.is_redefined();
+        Ok(Action { session: &self.session, tool, input, cwd, agent, policy, layers: &layers, leads, redefined }
+            .digest())
     }
 
     /// A claim counts only when its agent was sent back.

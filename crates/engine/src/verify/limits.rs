@@ -278,8 +278,12 @@ impl Used {
         }
         let agents = meter.agents();
         let prices = prices.map(|digest| prices_of(folder, digest)).transpose()?;
-        let unread = meter.unread();
-        let unknown = (unread > 0).then(|| format!("{unread} lines or transcripts that tell of it cannot be read"));
+        let (unread, torn) = (meter.unread(), meter.torn());
+        let unknown = if unread > 0 {
+            Some(format!("{unread} lines or transcripts that tell of it cannot be read"))
+        } else {
+            (torn > 0).then(|| format!("{torn} transcripts end in a line that is cut off"))
+        };
         let usage = Usage { unknown, ..usage_of(agents.values(), prices.as_ref()) };
         Ok(Counted { usage, agents, prices })
     }

@@ -40,7 +40,9 @@ mod turns;
 mod verdicts;
 
 use std::io::ErrorKind;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use writ_clients::transcript::Transcripts;
 use writ_core::json::Value;
@@ -231,10 +233,15 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
         home,
         options,
     };
-    let (more, sublayouts, evaluations) = wanted.phases(&mut turns);
+    // Both read the transcripts, and neither needs the other.
+    let ((more, sublayouts, evaluations), used, (covered, unobserved)) = thread::scope(|scope| {
+        let coverage = scope.spawn(|| coverage::check(transcript.as_deref(), client, seen, sources));
+        let wanted = wanted.phases(&mut turns);
+        let used = used.phase(&limited, folder, transcripts, options);
+        (wanted, used, coverage.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    });
     phases.extend(more);
-    phases.extend(used.phase(&limited, folder, transcripts, options));
-    let (covered, unobserved) = coverage::check(transcript.as_deref(), client, seen, sources);
+    phases.extend(used);
     phases.push(covered);
     let policy = named.last().map(|named| (named.name.clone(), named.file));
     Ok(Report { unobserved, policy, sublayouts, evaluations, ..evidence.report(&checked, phases) })

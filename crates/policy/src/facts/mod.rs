@@ -304,6 +304,12 @@ impl Facts {
         self.names()
     }
 
+    /// Where symlinks lead: paths as written and with symlinks followed, where the two differ.
+    pub fn leads(&self) -> impl Iterator<Item = (&str, &str)> {
+        let paths = self.paths.iter().map(|path| (path.written.as_str(), path.resolved.as_str()));
+        paths.filter(|(written, resolved)| written != resolved)
+    }
+
     /// The tools that were called as often as they may be, as rules call them.
     pub fn exceeded(&self) -> &[String] {
         &self.exceeded
@@ -367,6 +373,11 @@ impl Facts {
     /// The type of the sub-agent that it gives a task, empty where it names none.
     pub fn starts(&self) -> Option<&str> {
         self.starts.as_deref()
+    }
+
+    /// Whether the tool's server defines it in another way than was accepted.
+    pub const fn is_redefined(&self) -> bool {
+        self.redefined
     }
 
     /// Whether it was said why it cannot be confined.

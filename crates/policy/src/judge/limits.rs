@@ -24,6 +24,10 @@ fn refused(policy: &Policy, limits: &[Limit], agent: Option<&str>, tally: Tally<
     at_once.filter_map(|limit| refusal(policy, limit, agent, tally, action)).collect()
 }
 
+/// How to go on where a price is missing.
+const PRICE: &str = "a human runs `writ prices set MODEL --input N --output N` in a terminal: with `--fast TIMES` for fast answers, \
+                     with `--search N` for searches of the web; a model without a name is `''`";
+
 fn refusal(policy: &Policy, limit: &Limit, agent: Option<&str>, tally: Tally<'_>, action: Action) -> Option<Reason> {
     let (measure, most) = (limit.measure, tally.limit(limit));
     let agents = agent.map(|agent| format!("sub-agents of type `{agent}`"));
@@ -32,7 +36,7 @@ fn refusal(policy: &Policy, limit: &Limit, agent: Option<&str>, tally: Tally<'_>
     let (message, instead) = match tally.used(measure) {
         Err(why) => {
             let instead = if tally.usage.is_some_and(|usage| usage.unknown.is_none()) {
-                "a human runs `writ prices set MODEL --input N --output N` in a terminal".to_owned()
+                PRICE.to_owned()
             } else {
                 "a client whose transcripts can be read, or a policy without this limit".to_owned()
             };

@@ -27,6 +27,10 @@ fn reads_the_common_members() {
     assert_eq!((input.cwd.as_str(), input.transcript.as_deref()), ("/p", Some("/t.jsonl")));
     assert_eq!((input.permission_mode.as_deref(), input.prompt_id.as_deref()), (Some("default"), Some("q")));
     assert_eq!(input.agent, Some(Agent { id: "a1".to_owned(), kind: Some("general-purpose".to_owned()) }));
+    for id in ["5", "[]", "{}", "false"] {
+        assert!(payload(&format!(r#""hook_event_name":"SubagentStart","agent_id":{id}"#)).is_err(), "{id}");
+    }
+    assert_eq!(payload(r#""hook_event_name":"SubagentStart","agent_id":null"#).unwrap().agent, None);
     let bare = parse(br#"{"session_id":"s","cwd":"/","hook_event_name":"Stop"}"#).unwrap();
     assert_eq!((bare.agent, bare.transcript), (None, None));
     assert_eq!(bare.kind, EventKind::Stop { last_message: None, again: false });

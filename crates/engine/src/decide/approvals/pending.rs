@@ -47,6 +47,10 @@ pub struct Waiting {
     pub policy: Option<Digest>,
     /// Digests of the files of all layers that were judged too.
     pub layers: Vec<Digest>,
+    /// Where symlinks in its paths lead ([`crate::session::state::leads`]).
+    pub leads: Option<Digest>,
+    /// Whether the tool's server defines it in another way than was accepted.
+    pub redefined: bool,
     /// What it says, secrets masked, where that was kept.
     pub text: Option<String>,
     call: Option<String>,
@@ -83,6 +87,8 @@ impl Waiting {
             agent: self.agent.as_ref().map(|agent| agent.id.as_str()),
             policy: self.policy,
             layers: &self.layers,
+            leads: self.leads,
+            redefined: self.redefined,
         }
     }
 }
@@ -176,6 +182,8 @@ fn request(row: Row, id: &SessionId, action: Digest, policy: Option<&dyn Rules>)
         evaluation: detail.get("attestation").and_then(|named| digest(named.get("digest"))),
         policy: State::from_detail(detail)?.policy.map(|policy| policy.file),
         layers: layers.iter().map(|layer| digest(layer.get("file"))).collect::<Option<_>>()?,
+        leads: digest(detail.get("leads")),
+        redefined: detail.get("redefined").and_then(Value::as_bool) == Some(true),
         tool: row.tool_name?,
         text: None,
         call: row.call_id,
