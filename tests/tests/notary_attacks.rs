@@ -228,8 +228,12 @@ fn prompts_are_held_to_their_limit_while_the_notary_is_slow() {
     drop((slow, running));
     let path = place.folder.join("state/notary.sock");
     drop(fs::remove_file(&path));
-    let _silent = UnixListener::bind(&path).unwrap();
+    let silent = UnixListener::bind(&path).unwrap();
     assert!(place.answer(&prompt).contains(r#""decision":"block""#), "it decides by itself");
+    drop(silent);
+    let serving = squat(&place, SILENT, 1);
+    assert!(place.answer(&prompt).contains(r#""decision":"block""#), "no row takes it");
+    serving.join().unwrap();
 }
 
 fn post(port: u16, token: &str, payload: &str) -> String {

@@ -232,6 +232,24 @@ fn symlinks_in_a_tree_ask() {
         check(&policy(deny), &[(bash("cp -rL src copy"), "ask")]);
     }
     check(&policy("*.pem"), &[(bash("rm -r docs"), "allow"), (bash("ls -R docs"), "allow")]);
+    // Of some it is known whether they do.
+    for line in ["grep -rn x docs", "rg x docs", "ag x docs", "find docs -type f -exec cat {} +"] {
+        check(&policy("*.pem"), &[(bash(line), "allow")]);
+    }
+    for line in [
+        "grep -R x docs",
+        "grep --deref x docs",
+        "grep $o -r x docs",
+        "rg -L x docs",
+        "rg --follow x docs",
+        "ag -f x docs",
+        "find -L docs -type f -exec cat {} +",
+        "find docs -follow -type f -exec cat {} +",
+        "find docs -exec cat {} +",
+        "find docs -type l -exec cat {} +",
+    ] {
+        check(&policy("*.pem"), &[(bash(line), "deny")]);
+    }
 }
 
 #[test]

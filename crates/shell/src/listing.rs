@@ -64,6 +64,8 @@ pub enum Test {
     },
     /// It is a folder.
     Folder,
+    /// It is a symbolic link.
+    Link,
     /// It lies at least and at most so deep below the folder, which itself is at depth 0.
     Depth(u16, u16),
     /// All of them; the first that fails ends it.
@@ -95,8 +97,14 @@ impl Test {
         match self {
             Self::Always | Self::Here | Self::Depth(0 | 1, u16::MAX) => true,
             Self::All(tests) => tests.iter().all(Self::is_open),
-            Self::Not(inner) => **inner == Self::Folder,
-            Self::Maybe | Self::Name { .. } | Self::Folder | Self::Depth(..) | Self::Either(_) | Self::Prune => false,
+            Self::Not(inner) => matches!(**inner, Self::Folder | Self::Link),
+            Self::Maybe
+            | Self::Name { .. }
+            | Self::Folder
+            | Self::Link
+            | Self::Depth(..)
+            | Self::Either(_)
+            | Self::Prune => false,
         }
     }
 

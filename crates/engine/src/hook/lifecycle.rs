@@ -23,7 +23,7 @@ use crate::identity::workload::Told;
 use crate::limits::meter::{self, Used};
 use crate::session::observed::Observed;
 use crate::session::process::{self, ClientProcess};
-use crate::session::rows::{IdentityRef, RESUMED, SEEN, SESSION_END, STARTED, Who};
+use crate::session::rows::{IdentityRef, PROMPT, RESUMED, SEEN, SESSION_END, STARTED, Who};
 use crate::session::{Session, SessionError, seal, unhooked};
 use crate::setup::watch;
 use crate::turns::attest as turns;
@@ -62,7 +62,7 @@ pub fn record(
                 Checked::Lets { observed } => observed,
             };
             (session.state.turns, session.state.refused) = (session.state.turns + 1, None);
-            ("prompt", About::Prompt { prompt: Digest::of(prompt.as_bytes()), observed })
+            (PROMPT, About::Prompt { prompt: Digest::of(prompt.as_bytes()), observed })
         }
         EventKind::PostToolBatch { calls } => {
             unhooked::batch(session, input, calls)?;

@@ -56,8 +56,9 @@ pub enum Asked {
 /// Asks the notary of a state folder for the answer to one hook call.
 pub fn ask(home: &Home, client: &dyn Client, cwd: &Path, payload: &[u8]) -> Asked {
     let prompt = confirm::is_prompt(payload, client);
+    let before = if prompt { confirm::rows(payload, client, home) } else { 0 };
     let fields = |surroundings: &[u8]| question(HOOK, [client.name().as_bytes(), surroundings, payload]);
-    put_question(home, cwd, fields, prompt, |answer| confirm::confirm(answer, payload, client, home))
+    put_question(home, cwd, fields, prompt, |answer| confirm::confirm(answer, payload, client, home, before))
 }
 
 /// An event as it is asked about.
@@ -151,10 +152,11 @@ fn put_question(
     });
     match told {
         Ok(answer) if of_other => Asked::Told(answer),
-        Ok(answer) => confirm(answer).map_or_else(
-            |error| Asked::Broken(io::Error::other(format!("what it answered does not count: {error}"))),
-            Asked::Told,
-        ),
+        Ok(answer) => match confirm(answer) {
+            Ok(answer) => Asked::Told(answer),
+            Err(error) if prompt => Asked::NotThere(format!("what it answered does not count: {error}")),
+            Err(error) => Asked::Broken(io::Error::other(format!("what it answered does not count: {error}"))),
+        },
         Err(error) if prompt => Asked::NotThere(error.to_string()),
         Err(error) => Asked::Broken(error),
     }

@@ -1,7 +1,7 @@
 //! Whether the record bears a notary's answer out.
 //!
 //! Owns the hook's own look at the ledger after it was answered: whoever listens at a socket of this user may be no notary. Refuses an answer
-//! that lets a call run without a row that says so. Invariant: what the call runs with is worked out from that row here, and never taken over.
+//! that lets a call run, or takes a prompt, without a row that says so. Invariant: what the call runs with is worked out from that row here, and never taken over.
 //! Page: `spec/notary.md`.
 
 use writ_clients::{Client, keys};
@@ -12,6 +12,7 @@ use writ_store::Store;
 
 use crate::confine::order;
 use crate::session::SessionError;
+use crate::session::rows::{PROMPT, event};
 use crate::{Home, hook};
 
 /// Why an answer does not count.
@@ -26,6 +27,9 @@ pub enum Unconfirmed {
     /// There is no row of the call.
     #[error("the call is not on record")]
     NoRow,
+    /// No row since it was asked takes the prompt.
+    #[error("the prompt is not on record")]
+    NoPrompt,
     /// The row says otherwise.
     #[error("row {row} says `{decision}`")]
     Otherwise {
@@ -42,9 +46,19 @@ pub enum Unconfirmed {
     Store(#[from] writ_store::StoreError),
 }
 
-/// The answer, with what the call is to run with, where the record bears it out.
-pub fn confirm(answer: Answer, payload: &[u8], client: &dyn Client, home: &Home) -> Result<Answer, Unconfirmed> {
+/// The answer, with what the call is to run with, where the record bears it out. `since` is how many [`rows`] there were before.
+pub fn confirm(
+    answer: Answer,
+    payload: &[u8],
+    client: &dyn Client,
+    home: &Home,
+    since: u64,
+) -> Result<Answer, Unconfirmed> {
     match client.parse(payload) {
+        Ok(input) if matches!(input.kind, EventKind::UserPromptSubmit { .. }) => {
+            let governed = lets_run(&answer) && hook::is_governed(&input, home)?;
+            if governed && !is_taken(&input, home, since)? { Err(Unconfirmed::NoPrompt) } else { Ok(answer) }
+        }
         Ok(input) => of_event(answer, &input.masked(), client, home),
         Err(_) if lets_run(&answer) => Err(Unconfirmed::Unreadable),
         Err(_) => Ok(answer),
@@ -76,7 +90,7 @@ pub fn of_event(answer: Answer, input: &Event, client: &dyn Client, home: &Home)
 
 /// The newest row that decides this call.
 fn row(input: &Event, used: &ToolUse, home: &Home) -> Result<Option<Row>, SessionError> {
-    let store = Store::open(home.state()?.to_owned())?;
+    let store = store(home)?;
     let (id, digest) = (mask_id(&used.id), used.call.digest().to_string());
     let decides = |row: &Row| {
         let decided = matches!(row.decision, RowDecision::Approved | RowDecision::Asked | RowDecision::Denied);
@@ -86,6 +100,22 @@ fn row(input: &Event, used: &ToolUse, home: &Home) -> Result<Option<Row>, Sessio
         decided && same && row.call_id.as_deref().is_some_and(is_its)
     };
     Ok(store.last_row_where(&input.session, decides)?)
+}
+
+/// How many rows the session of a payload has.
+pub fn rows(payload: &[u8], client: &dyn Client, home: &Home) -> u64 {
+    let last = || store(home).ok()?.last_row(&client.parse(payload).ok()?.session).ok()?;
+    last().map_or(0, |row| row.sequence + 1)
+}
+
+/// Whether a row from a place on takes a prompt of this session.
+fn is_taken(input: &Event, home: &Home, since: u64) -> Result<bool, SessionError> {
+    let taken = |row: &Row| row.sequence >= since && event(row) == PROMPT;
+    Ok(store(home)?.last_row_where(&input.session, taken)?.is_some())
+}
+
+fn store(home: &Home) -> Result<Store, SessionError> {
+    Ok(Store::open(home.state()?.to_owned())?)
 }
 
 /// Whether a payload is about something that stops nothing when nobody answers in time: then the hook decides by itself.

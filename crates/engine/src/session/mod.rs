@@ -155,7 +155,7 @@ impl<'a> Session<'a> {
     pub fn is_over(&self) -> Result<bool, SessionError> {
         let goes_on = |row: &Row| {
             row.decision != RowDecision::Checkpoint
-                || matches!(rows::event(row), SESSION_END | ENDED | STARTED | RESUMED | "prompt")
+                || matches!(rows::event(row), SESSION_END | ENDED | STARTED | RESUMED | rows::PROMPT)
         };
         let last = self.store.last_row_where(&self.id, goes_on)?;
         Ok(last.is_some_and(|row| matches!(rows::event(&row), SESSION_END | ENDED)))

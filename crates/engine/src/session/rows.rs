@@ -34,6 +34,8 @@ pub const BEGAN: &str = "run";
 pub const ENDED: &str = "run-ended";
 /// The event of the row about a policy that was learnt of a run.
 pub const LEARNT: &str = "policy-learnt";
+/// The event of the row of a prompt that was taken.
+pub const PROMPT: &str = "prompt";
 /// The event of the row of a prompt that was refused because a limit was reached.
 pub const PROMPT_REFUSED: &str = "prompt-refused";
 /// The event of the row of a turn that was ended because of one.

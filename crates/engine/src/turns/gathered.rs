@@ -11,7 +11,7 @@ use writ_core::{Digest, Timestamp};
 use writ_evidence::row::{Row, RowDecision};
 
 use super::predicate::{Approval, Domains, Files, Tool};
-use crate::session::rows::{IdentityRef, event};
+use crate::session::rows::{IdentityRef, PROMPT, event};
 
 /// Kinds of paths that a call touches for certain, beside those that it names.
 const CERTAIN: [&str; 2] = ["copied", "operand"];
@@ -70,7 +70,7 @@ pub fn agent(row: &Row) -> &str {
 
 /// Takes a row of an agent's to the turn that it belongs to: each prompt begins one. `root` is the policy's folder.
 pub fn take(turns: &mut Vec<Gathered>, row: &Row, root: &Path) {
-    let begins = event(row) == "prompt";
+    let begins = event(row) == PROMPT;
     if begins && turns.last().is_some_and(|turn| turn.prompted) || turns.is_empty() {
         turns.push(Gathered { first: row.sequence, ..Gathered::default() });
     }
@@ -83,7 +83,7 @@ impl Gathered {
     fn row(&mut self, row: &Row, root: &Path) {
         self.identity = IdentityRef::of(&row.detail).or(self.identity);
         match event(row) {
-            "prompt" => {
+            PROMPT => {
                 (self.prompted, self.stopped) = (true, false);
                 self.began = Some(row.timestamp);
             }

@@ -28,7 +28,7 @@ use crate::governing::layers::LayerRef;
 use crate::governing::{self, protect};
 use crate::session::observed::Observed;
 use crate::session::process::ClientProcess;
-use crate::session::rows::{self, CUSTODY, PRICED, RESUMED, SEEN, SESSION_END, STARTED, UNREADABLE, event};
+use crate::session::rows::{self, CUSTODY, PRICED, PROMPT, RESUMED, SEEN, SESSION_END, STARTED, UNREADABLE, event};
 use crate::session::shown::Rules;
 use crate::session::state::{Action, State, leads};
 use crate::session::{agents, millis_between, taint};
@@ -156,7 +156,7 @@ impl<'a> Replay<'a> {
                 self.decided += 1;
             }
             (RowDecision::Denied, UNREADABLE) => expected.denied += 1,
-            (RowDecision::Checkpoint, "prompt") => expected.turns += 1,
+            (RowDecision::Checkpoint, PROMPT) => expected.turns += 1,
             (RowDecision::Checkpoint, STARTED | RESUMED | SEEN) => Self::seen(row, after, &mut expected)?,
             (RowDecision::Checkpoint, TESTED) => {
                 let outcome = tested::Outcome::of(&row.detail).ok_or("it does not say what its self-test came to")?;

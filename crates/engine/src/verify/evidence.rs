@@ -24,7 +24,7 @@ use super::{Options, VerifyError, optional, optional_within, session_id};
 use crate::Home;
 use crate::bundle::MAX_NOTES;
 use crate::session::PUBLIC_KEY;
-use crate::session::rows::{ENDED, RESUMED, begins_whole, event};
+use crate::session::rows::{ENDED, PROMPT, RESUMED, begins_whole, event};
 
 /// Largest ledger that is read: about three million rows.
 const MAX_LEDGER: u64 = 4 << 30;
@@ -88,7 +88,7 @@ impl Events {
     fn row(&mut self, row: &Row) {
         match event(row) {
             "stop" => self.stops.push(row.sequence),
-            "prompt" | "tool-call" => (self.last_act, self.over) = (Some(row.sequence), false),
+            PROMPT | "tool-call" => (self.last_act, self.over) = (Some(row.sequence), false),
             "session-end" | ENDED => (self.ended, self.over) = (true, true),
             RESUMED => self.over = false,
             _ => {}

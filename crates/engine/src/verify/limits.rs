@@ -28,7 +28,7 @@ use crate::limits::meter::{prices_of, usage_of, used_under};
 use crate::limits::prices::Prices;
 use crate::limits::raise::Raise;
 use crate::session::agents::Agents;
-use crate::session::rows::{NEAR, PROMPT_REFUSED, RAISED, TURN_ENDED, event};
+use crate::session::rows::{NEAR, PROMPT, PROMPT_REFUSED, RAISED, TURN_ENDED, event};
 use crate::session::state::State;
 use crate::session::{agents, millis_between};
 
@@ -44,7 +44,7 @@ pub fn follows(before: Option<&Usage>, after: Option<&Usage>) -> Result<(), Stri
 
 /// Whether a row is about a prompt, a turn or a limit.
 pub fn is_about(row: &Row) -> bool {
-    ["prompt", PROMPT_REFUSED, TURN_ENDED, NEAR, RAISED].contains(&event(row))
+    [PROMPT, PROMPT_REFUSED, TURN_ENDED, NEAR, RAISED].contains(&event(row))
 }
 
 /// The same for what sub-agents used: the state before, with what was used by now.
@@ -115,7 +115,7 @@ pub fn decide_again(row: &Row, held: &Held<'_>, before: &State, began: Timestamp
     };
     let mut expected = before.clone();
     let said = match (row.decision, event(row)) {
-        (RowDecision::Checkpoint, "prompt") => {
+        (RowDecision::Checkpoint, PROMPT) => {
             let (refused, observed, _) = judged(Action::Prompt);
             let told = row.detail.get("observed").and_then(Value::as_str);
             (expected.turns, expected.refused) = (expected.turns + 1, None);

@@ -25,7 +25,7 @@ use super::policies::{self, Kept};
 use crate::governing::in_force::PolicyRef;
 use crate::governing::layers::LayerRef;
 use crate::identity::environment::Standing as PartStanding;
-use crate::session::rows::{ENDED, IdentityRef, RESUMED, event};
+use crate::session::rows::{ENDED, IdentityRef, PROMPT, RESUMED, event};
 use crate::session::state::State;
 use crate::turns::attest::{agent_of, standing_of};
 use crate::turns::gathered::{self, Gathered};
@@ -163,7 +163,7 @@ impl<'a> Turns<'a> {
         }
         self.ended = match event(row) {
             "session-end" | ENDED => true,
-            "prompt" | "tool-call" | RESUMED => false,
+            PROMPT | "tool-call" | RESUMED => false,
             _ => self.ended,
         };
         let Some(policy) = state.and_then(|state| state.policy.as_ref()) else { return };

@@ -10,7 +10,7 @@ use crate::confine::traffic::CONNECTION;
 use crate::decide::call::{CALL, RUN};
 use crate::past::denied;
 use crate::session::kept_policy;
-use crate::session::rows::{ENDED, SESSION_END, event};
+use crate::session::rows::{ENDED, PROMPT, SESSION_END, event};
 use crate::session::shown::{Shown, cite};
 use crate::session::state::State;
 use crate::verify::claims;
@@ -41,7 +41,7 @@ impl View {
                 self.entries.push(Entry { what: text.clone(), ..entry(row, Kind::Claim) });
                 self.claims.push(Claim { text, is_false });
             }
-            (_, "prompt") => {
+            (_, PROMPT) => {
                 self.counts.prompts += 1;
                 self.entries.push(entry(row, Kind::Prompt));
             }

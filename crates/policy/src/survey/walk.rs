@@ -30,6 +30,7 @@ struct Entry<'e> {
     printed: &'e str,
     depth: u16,
     is_dir: bool,
+    is_link: bool,
 }
 
 /// What an expression did with an entry.
@@ -78,7 +79,8 @@ impl<'a> Walk<'a> {
         let name = root.rsplit('/').next().unwrap_or_default();
         let mut open = Open { path: root.to_owned(), below: String::new(), depth: 0, covered: NO };
         if self.listing.tree && self.listing.printed == Printed::Path {
-            let (entry, mut outcome) = (Entry { name, printed: shown, depth: 0, is_dir: true }, Outcome::default());
+            let (entry, mut outcome) =
+                (Entry { name, printed: shown, depth: 0, is_dir: true, is_link: false }, Outcome::default());
             self.test(&self.listing.test, YES, &entry, &mut outcome);
             if self.whole {
                 open.covered = outcome.reached;
@@ -125,7 +127,7 @@ impl<'a> Walk<'a> {
         if entry.is_dir && self.ignored.ignores(&path, true) && folder.covered == NO {
             return (false, None);
         }
-        let own = Entry { name: &entry.name, printed: &whole, depth, is_dir: entry.is_dir };
+        let own = Entry { name: &entry.name, printed: &whole, depth, is_dir: entry.is_dir, is_link: entry.is_link };
         self.test(&self.listing.test, YES, &own, &mut outcome);
         let reached = outcome.reached.max(folder.covered);
         if reached > NO {
@@ -155,6 +157,7 @@ impl<'a> Walk<'a> {
                 yes(self.patterns.matches(pattern, *folded, if *path { entry.printed } else { entry.name }))
             }
             Test::Folder => yes(entry.is_dir),
+            Test::Link => yes(entry.is_link),
             Test::Depth(least, most) => yes((*least..=*most).contains(&entry.depth)),
             Test::All(tests) => {
                 let mut value = YES;

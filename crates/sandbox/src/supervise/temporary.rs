@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{
     AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Uid, XattrFlags, chownat, fsetxattr, lgetxattr,
-    mkdirat, openat2, renameat_with,
+    mkdirat, openat2, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -35,19 +35,31 @@ pub fn make(folder: &Path, who: &Who, within: &[&str]) -> Result<(), RunError> {
     if !found.is_dir() || found.uid() != owner || found.mode() & 0o077 != 0 {
         return Err(failed(io::Error::other("it is no folder of the command's user alone")));
     }
-    for name in within {
-        let (top, name) = (top(folder).map_err(|error| failed(error.into()))?, Path::new(name));
-        match mkdirat(&top, name, Mode::from_raw_mode(0o700)) {
-            Err(Errno::EXIST) => {}
-            made => {
-                made.map_err(|error| failed(error.into()))?;
-                if who.other && !who.mapped {
-                    lchown(folder.join(name), Some(who.uid), Some(who.gid)).map_err(failed)?;
-                }
-            }
-        }
+    within.iter().try_for_each(|name| make_within(&top(folder)?, name, who)).map_err(|error| failed(error.into()))
+}
+
+/// Makes a folder in it. One that is to be given away is under another name until it is, since another run may be about to use it.
+fn make_within(top: &OwnedFd, name: &str, who: &Who) -> Result<(), Errno> {
+    if statat(top, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+        return Ok(());
     }
-    Ok(())
+    let given = who.other && !who.mapped;
+    let aside = if given { format!("{name}.{}", std::process::id()) } else { name.to_owned() };
+    match mkdirat(top, &aside, Mode::from_raw_mode(0o700)) {
+        // One of the same number was killed here.
+        Err(Errno::EXIST) if given => {}
+        Err(Errno::EXIST) => return Ok(()),
+        made => made?,
+    }
+    if !given {
+        return Ok(());
+    }
+    let (user, group) = (Uid::from_raw(who.uid), Gid::from_raw(who.gid));
+    chownat(top, &aside, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+    match renameat_with(top, &aside, top, name, RenameFlags::NOREPLACE) {
+        Err(Errno::EXIST) => unlinkat(top, &aside, AtFlags::REMOVEDIR),
+        renamed => renamed,
+    }
 }
 
 fn top(folder: &Path) -> Result<OwnedFd, Errno> {

@@ -64,6 +64,8 @@ struct Search<'w> {
     /// The action whose place in the expression is asked for.
     wanted: usize,
     depth: (u16, u16),
+    /// A link is what it leads to.
+    follows: bool,
 }
 
 impl<'w> Search<'w> {
@@ -78,7 +80,9 @@ impl<'w> Search<'w> {
         if roots.is_empty() {
             roots.push(text_word(".", span));
         }
-        Self { roots, words, at: 0, actions: Vec::new(), wanted: 0, depth: (0, u16::MAX) }
+        let follow = |word: &Word| word.literal().is_none_or(|text| matches!(text.as_str(), "-L" | "-follow"));
+        let follows = arguments.iter().any(follow);
+        Self { roots, words, at: 0, actions: Vec::new(), wanted: 0, depth: (0, u16::MAX), follows }
     }
 
     /// The whole expression; its actions are gathered on the way.
@@ -142,7 +146,9 @@ impl<'w> Search<'w> {
             "-path" | "-wholename" | "-ipath" | "-iwholename" => self.name(text.starts_with("-i"), true),
             "-type" => match self.argument().and_then(|kind| kind.literal()).as_deref() {
                 Some("d") => Test::Folder,
-                Some("f") => Test::Not(Box::new(Test::Folder)),
+                Some("f") if self.follows => Test::Not(Box::new(Test::Folder)),
+                Some("f") => Test::All(vec![Test::Not(Box::new(Test::Folder)), Test::Not(Box::new(Test::Link))]),
+                Some("l") if !self.follows => Test::Link,
                 _ => Test::Maybe,
             },
             "-maxdepth" => self.limit(false),

@@ -46,11 +46,11 @@ pub fn read(eval: &mut Eval<'_>, base: &str, arguments: &[Word], roots: &[Word],
     let (test, hidden, ignores) = match base {
         "rg" | "ripgrep" => rg(arguments),
         "ag" => (
-            Test::Here,
+            Test::All(files(arguments, 'f', "--follow")).and(Test::Here),
             has(arguments, 'u', &["--unrestricted", "--hidden"]),
             !has(arguments, 'u', &["--unrestricted", "--skip-vcs-ignores"]),
         ),
-        "ack" => (Test::Here, true, false),
+        "ack" => (Test::All(files(arguments, '\0', "--follow")).and(Test::Here), true, false),
         _ => (grep(arguments), true, false),
     };
     let ignores = if ignores { Ignores::Search } else { Ignores::Nothing };
@@ -90,6 +90,16 @@ fn has(arguments: &[Word], short: char, longs: &[&str]) -> bool {
     arguments.iter().filter_map(Word::literal).any(|text| {
         longs.contains(&text.as_str()) || (text.starts_with('-') && !text.starts_with("--") && text.contains(short))
     })
+}
+
+/// Every file; and, where no option has links followed, only what is none.
+fn files(arguments: &[Word], short: char, long: &str) -> Vec<Test> {
+    // What is not known may be the option. Options are known by their beginnings, too.
+    let may = |text: &String| text.len() > 3 && long.starts_with(text.as_str());
+    let follows =
+        has(arguments, short, &[long]) || arguments.iter().any(|word| word.literal().as_ref().is_none_or(may));
+    let link = (!follows).then(|| Test::Not(Box::new(Test::Link)));
+    [Test::Not(Box::new(Test::Folder))].into_iter().chain(link).collect()
 }
 
 fn names(patterns: &[String]) -> Test {
@@ -138,7 +148,7 @@ fn grep(arguments: &[Word]) -> Test {
     if !folders.is_empty() {
         tests.push(pruned(&folders, true));
     }
-    tests.push(Test::Not(Box::new(Test::Folder)));
+    tests.extend(files(arguments, 'R', "--dereference-recursive"));
     if !only.is_empty() {
         tests.push(names(&only));
     }
@@ -166,7 +176,7 @@ fn rg(arguments: &[Word]) -> (Test, bool, bool) {
         tests.push(pruned(&without, false));
         tests.push(Test::Not(Box::new(exclusion(&without, false))));
     }
-    tests.push(Test::Not(Box::new(Test::Folder)));
+    tests.extend(files(arguments, 'L', "--follow"));
     if !only.is_empty() {
         tests.push(Test::Either(only.iter().map(|glob| pattern_test(glob, true)).collect()));
     }
