@@ -23,27 +23,44 @@ impl Web {
         if ["%2f", "%5c", "%2e"].iter().any(|sign| path.to_ascii_lowercase().contains(sign)) || path.contains("//") {
             return None;
         }
-        Some(Self { scheme: read.scheme().to_owned(), host, path: path.to_owned(), port: read.port() })
-    }
-
-    /// As it is, and with `%xx` read; the web's schemes are one to patterns.
-    pub fn spellings(&self) -> Vec<String> {
-        let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
-        let scheme = match self.scheme.as_str() {
+        let scheme = match read.scheme() {
             "ws" => "http",
             "wss" => "https",
             other => other,
         };
-        let whole = |path: &str| format!("{scheme}://{}{port}{path}", self.host);
-        let decoded = url::percent_decoded(&self.path).filter(|path| *path != self.path);
-        std::iter::once(whole(&self.path)).chain(decoded.map(|path| whole(&path))).collect()
+        Some(Self { scheme: scheme.to_owned(), host, path: path.to_owned(), port: read.port() })
     }
 
-    /// With any of the web's schemes, and without its port: what forbids it in one of these forbids it.
+    /// With `%xx` read; the web's schemes are one to patterns.
+    pub fn spelling(&self) -> String {
+        self.with(&self.host, self.port, &self.decoded())
+    }
+
+    fn decoded(&self) -> String {
+        url::decoded(&self.path, |letter, out| out.push(letter))
+    }
+
+    fn with(&self, host: &str, port: Option<u16>, path: &str) -> String {
+        let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+        format!("{}://{host}{port}{path}", self.scheme)
+    }
+
+    /// With any of the web's schemes, without its port, and at the address that its own stands for: what forbids it in one of these
+    /// forbids it.
     pub fn wide(&self) -> Vec<String> {
-        let schemes = ["http", "https"].map(|scheme| Self { scheme: scheme.to_owned(), ..self.clone() });
-        let bare = schemes.clone().map(|web| Self { port: None, ..web });
-        schemes.iter().chain(&bare).flat_map(Self::spellings).collect()
+        let hosts = [Some(self.host.clone()), url::inner_v4(&self.host)];
+        let mut paths = vec![self.decoded(), self.path.clone()];
+        paths.dedup();
+        let mut out = Vec::new();
+        for scheme in ["http", "https"] {
+            let web = Self { scheme: scheme.to_owned(), ..self.clone() };
+            for host in hosts.iter().flatten() {
+                let ports = [self.port, None];
+                let each = ports.iter().flat_map(|port| paths.iter().map(|path| web.with(host, *port, path)));
+                out.extend(each);
+            }
+        }
+        out
     }
 
     /// Scheme and host.
@@ -65,23 +82,28 @@ impl Web {
 
     /// The store's own address of an object that is asked for over the web.
     pub fn store(&self) -> Option<String> {
-        let path = self.path.trim_start_matches('/');
-        let amazon = self.host.strip_suffix(".amazonaws.com");
-        if let Some(front) = amazon {
-            let labels: Vec<&str> = front.split('.').collect();
-            let at = labels.iter().position(|label| *label == "s3" || label.starts_with("s3-"))?;
-            let bucket = labels.get(..at).unwrap_or_default().join(".");
-            return Some(if bucket.is_empty() { format!("s3://{path}") } else { format!("s3://{bucket}/{path}") });
-        }
-        let google = ["storage.googleapis.com", "storage.cloud.google.com"];
-        if google.contains(&self.host.as_str()) {
-            return Some(format!("gs://{path}"));
-        }
-        let bucket = self.host.strip_suffix(".storage.googleapis.com").map(|bucket| format!("gs://{bucket}/{path}"));
-        bucket.or_else(|| {
-            self.host.strip_suffix(".blob.core.windows.net").map(|account| format!("az://{account}/{path}"))
-        })
+        store(&self.host, self.path.trim_start_matches('/'))
     }
+}
+
+/// The store's own address of a path at a host of its.
+fn store(host: &str, path: &str) -> Option<String> {
+    if let Some(front) = host.strip_suffix(".amazonaws.com") {
+        let labels: Vec<&str> = front.split('.').collect();
+        let at = labels.iter().position(|label| *label == "s3" || label.starts_with("s3-"))?;
+        let bucket = labels.get(..at).unwrap_or_default().join(".");
+        return Some(if bucket.is_empty() { format!("s3://{path}") } else { format!("s3://{bucket}/{path}") });
+    }
+    if ["storage.googleapis.com", "storage.cloud.google.com"].contains(&host) {
+        return Some(format!("gs://{path}"));
+    }
+    let bucket = host.strip_suffix(".storage.googleapis.com").map(|bucket| format!("gs://{bucket}/{path}"));
+    bucket.or_else(|| host.strip_suffix(".blob.core.windows.net").map(|account| format!("az://{account}/{path}")))
+}
+
+/// Whether a host is that of a store.
+pub fn is_store(host: &str) -> bool {
+    store(host, "").is_some()
 }
 
 /// Whether a Vault most likely answers at a host.

@@ -120,6 +120,79 @@ fn a_url_that_programs_read_in_different_ways_is_on_no_list() {
     assert_eq!(decided(r#"{"apis":{"deny":["https://evil.example/*"]}}"#, "WebFetch", plain).verdict, Allow);
 }
 
+/// Runs each line under a list of one entry.
+fn one(kind: &str, list: &str, cases: &[(&str, &str, Verdict)]) {
+    for (entry, text, expected) in cases {
+        let grants = format!(r#"{{"{kind}":{{"{list}":["{entry}"]}}}}"#);
+        assert_eq!(line(&grants, text), *expected, "{grants}: {text}");
+    }
+}
+
+#[test]
+fn an_address_in_an_entry_is_read_as_one_in_a_call() {
+    one(
+        "apis",
+        "deny",
+        &[
+            ("https://bücher.example/*", "curl https://bücher.example/a", Deny),
+            ("https://bücher.example/*", "curl https://xn--bcher-kva.example/a", Deny),
+            ("https://*.bücher.example/*", "curl https://a.BÜCHER.example/a", Deny),
+            ("bücher.example", "curl https://bucher.example/a", Allow),
+            ("https://x.example./a", "curl https://x.example/a", Deny),
+            ("https://x.example/a", "curl https://x.example./a", Deny),
+            ("https://x.example:443/a", "curl https://x.example/a", Deny),
+            ("https://x.example:8443/a", "curl https://x.example/a", Allow),
+            ("https://x.example/%61", "curl https://x.example/a", Deny),
+            ("https://x.example/%61", "curl https://x.example/%61", Deny),
+            ("https://x.example/%2a", "curl https://x.example/a", Allow),
+            ("https://x.example/a%2Fb", "curl https://x.example/a/b", Deny),
+            ("https://x.example/c/../a", "curl https://x.example/a", Deny),
+            ("https://x.example/a%20b", "curl 'https://x.example/a b'", Deny),
+            ("https://[::1]/*", "curl -g 'https://[::1]/a'", Deny),
+            ("https://[::1]/*", "curl -g 'https://[0:0:0:0:0:0:0:1]/a'", Deny),
+            ("https://[0:0::1]/*", "curl -g 'https://[::1]:8443/a'", Deny),
+            ("https://[::1]/*", "curl -g 'https://[::2]/a'", Allow),
+            ("https://127.0.0.1/*", "curl -g 'https://[::ffff:127.0.0.1]/a'", Deny),
+            ("https://[::ffff:127.0.0.1]/*", "curl https://127.0.0.1/a", Deny),
+            ("https://127.1/*", "curl https://2130706433/a", Deny),
+            ("wss://x.example/*", "curl wss://x.example/a", Deny),
+            ("ws://x.example/*", "curl https://x.example/a", Deny),
+            ("{https,ftp}://{x,y}.example/*", "curl https://y.example/a", Deny),
+            ("*://x.example/*", "curl http://x.example/a", Deny),
+            ("https://[xy].example/*", "curl https://y.example/a", Deny),
+            ("https://x.example/v?/a", "curl https://x.example/v2/a", Deny),
+            ("https://x.example/{a*,b*}", "curl https://x.example/b1/c", Deny),
+            ("https://x.example/{a*,b*}", "curl https://x.example/c", Allow),
+            ("https://x.example/{a*,b*}/d", "curl https://x.example/b1/c/d", Allow),
+        ],
+    );
+    one(
+        "apis",
+        "allow",
+        &[
+            ("https://x.example:443/a%20b", "curl https://x.example/a%20b", Allow),
+            ("https://bücher.example/%61", "curl https://xn--bcher-kva.example/a", Allow),
+            ("https://x.example/%2a", "curl https://x.example/a", Deny),
+            ("https://x.example/a%2Fb", "curl https://x.example/a/b", Deny),
+            ("https://127.0.0.1/*", "curl -g 'https://[::ffff:127.0.0.1]/a'", Deny),
+            ("wss://x.example/*", "curl https://x.example/a", Allow),
+            ("https://x.example/{a*,b*}", "curl https://x.example/a/b", Allow),
+        ],
+    );
+    one(
+        "storage",
+        "deny",
+        &[
+            ("s3://prod/%61", "aws s3 cp s3://prod/a .", Deny),
+            ("s3://prod/%61", "aws s3 cp s3://prod/%61 .", Deny),
+            ("S3://Prod/*", "aws s3 cp s3://prod/x .", Deny),
+            ("https://prod.s3.amazonaws.com/*", "curl https://prod.s3.amazonaws.com/x", Deny),
+            ("s3://{prod*,live*}", "aws s3 cp s3://live1/a/b .", Deny),
+        ],
+    );
+    one("storage", "allow", &[("s3://prod/%61", "aws s3 cp s3://prod/a .", Deny)]);
+}
+
 #[test]
 fn only_variables_that_are_allowed() {
     let grants = r#"{"secrets":{"allow":["env:GH_TOKEN"]}}"#;
@@ -387,6 +460,41 @@ fn what_can_match_nothing_is_not_enforced() {
         idle(r#"{"secrets":{"deny":["AWS_KEY","env:X"]},"storage":{"deny":["bucket"]}}"#),
         ["/grants/secrets/deny/0", "/grants/storage/deny/0"]
     );
+    let none = |kind: &str, entry: &str| idle(&format!(r#"{{"{kind}":{{"deny":["{entry}"]}}}}"#)).len() == 1;
+    for entry in [
+        "ftp://x.example/*",
+        "https://u@x.example/a",
+        "https://x.example/a#b",
+        "https://x.example/a?b=c",
+        "x.example?b=*",
+        "https://x.example:port/a",
+        "https://..x/a",
+        "https:///a",
+        "https://*.bü*.example/",
+        "https://a%2eb/",
+    ] {
+        assert!(none("apis", entry), "{entry}");
+    }
+    for entry in ["https://x.example/a", "file:///a", "arn:aws:s3:::prod/*"] {
+        assert!(none("storage", entry), "{entry}");
+    }
+    for entry in ["env:$X", "env:A B", "env:A=b", "env:", "vault:", "vault:https://v/x", "vault:a/b#c", "op://a/b"] {
+        assert!(none("secrets", entry), "{entry}");
+    }
+    for (kind, entry) in [
+        ("apis", "wss://x.example/*"),
+        ("apis", "https://x.example/v?/b"),
+        ("apis", "https://[a-c].example/*"),
+        ("apis", "https://*"),
+        ("apis", "*"),
+        ("storage", "https://b.s3.amazonaws.com/*"),
+        ("storage", "https://*/a"),
+        ("storage", "s3://b/a#b"),
+        ("secrets", "env:*"),
+        ("secrets", "{env:A,vault:b}"),
+    ] {
+        assert!(!none(kind, entry), "{entry}");
+    }
     assert_eq!(
         idle(r#"{"secrets":{"deny":["env:X"],"allow":["vault:a/*"]},"apis":{"deny":["x.example"]}}"#),
         [] as [&str; 0]

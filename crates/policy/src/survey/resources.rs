@@ -66,7 +66,7 @@ impl Survey<'_> {
         self.object(kind, shown, span, hits, refused, perhaps);
     }
 
-    fn object(
+    pub(super) fn object(
         &mut self,
         kind: Kind,
         shown: &str,
@@ -123,7 +123,7 @@ impl Survey<'_> {
         let unknown = name.is_empty();
         let text = format!("env:{name}");
         let about = |pattern: &&Pattern| match name {
-            "*" | "" => pattern.first().starts_with("env:"),
+            "*" | "" => pattern.is_of("env:"),
             _ => pattern.matches(&text),
         };
         self.label_resource(Kind::Secrets, |pattern| about(&pattern).then_some(sure && !unknown));
@@ -268,8 +268,9 @@ impl Survey<'_> {
             if text.contains("://") { text.to_owned() } else { format!("https://{}", text.trim_start_matches('/')) };
         // What is known of it ends at the last whole segment before what is not; programs make several URLs of `[a-z]`. Only an address
         // stands in brackets.
-        let path = text.split_once("://").and_then(|(_, rest)| rest.find('/')).unwrap_or_default();
-        let range = text.get(path..).filter(|_| path > 0).and_then(|rest| rest.find('[')).map(|at| path + at);
+        let host = text.find("://").map_or(0, |at| at + 3);
+        let path = text.get(host..).and_then(|rest| rest.find('/')).map(|at| host + at);
+        let range = path.and_then(|path| Some(path + text.get(path..)?.find('[')?));
         let query = text.find(['?', '#']).unwrap_or(text.len());
         let text = match range.filter(|at| *at < query) {
             Some(at) => format!("{}\u{1}", text.get(..at).unwrap_or_default()),
@@ -311,7 +312,7 @@ impl Survey<'_> {
         };
         let stored = self.stored(&web, open, span);
         if !stored {
-            let (spellings, wide, shown) = (web.spellings(), web.wide(), web.shown());
+            let (spellings, wide, shown) = ([web.spelling()], web.wide(), web.shown());
             let resource =
                 Resource { kind: Kind::Apis, spellings: &spellings, wide: &wide, open, any: false, shown: &shown };
             self.resource(&resource, span);
@@ -340,7 +341,7 @@ impl Survey<'_> {
         let lists = self.policy.grants.of(Kind::Storage);
         let Some(store) = web.store().filter(|_| lists.any() || self.policy.flow.any()) else { return false };
         let allow = lists.allow.as_deref();
-        let spellings = [vec![store.clone()], web.spellings()].concat();
+        let spellings = [store.clone(), web.spelling()];
         let covers = |pattern: &Pattern| {
             spellings.iter().any(|text| if open { pattern.covers_below(text) } else { pattern.matches(text) })
         };
@@ -364,10 +365,10 @@ impl Survey<'_> {
         };
         let Host::Name(name) = url::read_host(host) else { return };
         let text = format!("https://{name}");
-        let named =
-            |rule: &Pattern| [text.clone(), format!("http://{name}")].iter().any(|text| rule.may_match_below(text));
-        if rules.any(named) {
-            let wide = [format!("http://{name}")];
+        let hosts = [Some(name.clone()), url::inner_v4(&name)];
+        let wide: Vec<String> =
+            hosts.iter().flatten().flat_map(|name| [format!("http://{name}"), format!("https://{name}")]).collect();
+        if rules.any(|rule| wide.iter().any(|text| rule.may_match_below(text))) {
             let resource =
                 Resource { kind: Kind::Apis, spellings: &[text], wide: &wide, open: true, any: true, shown: &name };
             self.resource(&resource, span);

@@ -29,20 +29,22 @@ impl Survey<'_> {
         let kv = operands.first() == Some(&Some("kv"));
         let folder = mount.as_ref().map(|mount| format!("{}/", mount.trim_matches('/'))).unwrap_or_default();
         let Some(path) = path.map(|path| format!("{folder}{}", path.trim_matches('/'))) else {
-            let start = self.vault_start();
-            let shown = "vault:…";
-            let resource = Resource { kind: Kind::Secrets, spellings: &start, wide: &[], open: true, any: true, shown };
-            return self.resource(&resource, span);
+            return self.any_vault_path(span);
         };
         self.vault_path(&path, kv, span);
     }
 
-    /// A path that is not known may be any that a pattern begins with.
-    fn vault_start(&self) -> Vec<String> {
+    /// A path that is not known may be any that a pattern names.
+    fn any_vault_path(&mut self, span: Option<Span>) {
+        let about = |rule: &Pattern| rule.is_of("vault:");
+        self.label_resource(Kind::Secrets, |rule| about(rule).then_some(false));
         let lists = self.policy.grants.of(Kind::Secrets);
-        let rules = lists.deny.iter().chain(lists.allow.iter().flatten());
-        let first = rules.map(Pattern::first).filter(|first| first.starts_with("vault:")).map(str::to_owned);
-        first.chain(["vault:".to_owned()]).collect()
+        let hit = |rule: &Pattern| (rule.pointer.clone(), rule.covers_below("vault:"));
+        let hits = lists.deny.iter().filter(|rule| about(rule)).map(hit).collect();
+        let allow = lists.allow.as_deref();
+        let refused = allow.is_some_and(|allow| !allow.iter().any(|rule| rule.covers_below("vault:")));
+        let perhaps = allow.is_some_and(|allow| allow.iter().any(about));
+        self.object(Kind::Secrets, "vault:…", span, hits, refused, perhaps);
     }
 
     /// A path that Vault is asked for.
