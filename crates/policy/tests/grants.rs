@@ -120,6 +120,49 @@ fn a_url_that_programs_read_in_different_ways_is_on_no_list() {
     assert_eq!(decided(r#"{"apis":{"deny":["https://evil.example/*"]}}"#, "WebFetch", plain).verdict, Allow);
 }
 
+#[test]
+fn variables_in_arithmetic_are_read() {
+    all(
+        r#"{"secrets":{"deny":["env:GH_TOKEN"]}}"#,
+        &[
+            ("set -u; : $((GH_TOKEN))", Deny),
+            ("((GH_TOKEN))", Deny),
+            ("[[ GH_TOKEN -eq 0 ]]", Deny),
+            ("[[ 0 -lt GH_TOKEN+1 ]]", Deny),
+            ("echo ${a[GH_TOKEN]}", Deny),
+            ("echo ${x:GH_TOKEN}", Deny),
+            ("echo ${x:0:GH_TOKEN}", Deny),
+            ("echo $[GH_TOKEN]", Deny),
+            ("for((i=GH_TOKEN;;)); do :; done", Deny),
+            ("a[GH_TOKEN]=1", Deny),
+            ("n=GH_TOKEN; echo $((n + 1))", Deny),
+            ("declare -i n; n=GH_TOKEN", Deny),
+            ("let n=GH_TOKEN", Deny),
+            ("((GH_TOKEN = GH_TOKEN + 1))", Deny),
+            ("((0 && (GH_TOKEN=1), GH_TOKEN))", Deny),
+            ("(declare -A a); echo ${a[GH_TOKEN]}", Deny),
+            ("((GH_TOKEN=1/0)); echo $GH_TOKEN", Deny),
+            ("false && ((GH_TOKEN=1)); echo $GH_TOKEN", Deny),
+            ("GH_TOKEN=1; echo $((GH_TOKEN))", Allow),
+            ("((GH_TOKEN=1)); echo $GH_TOKEN", Allow),
+            ("declare -A a=([GH_TOKEN]=1); echo ${a[GH_TOKEN]}", Allow),
+            ("[[ GH_TOKEN == x ]]", Allow),
+            ("for ((i=0; i<3; i++)); do echo $((i * 2)) ${a[i]}; done", Allow),
+            ("echo $((1 + 16#FF)) ${x:1:2} ${a[0]}", Allow),
+        ],
+    );
+    all(
+        r#"{"secrets":{"allow":["env:CI"]}}"#,
+        &[
+            ("for ((KEY=0; KEY<3; KEY++)); do echo $KEY $((KEY + 1)) ${a[KEY]}; done", Allow),
+            ("KEY=0; while ((KEY < 3)); do ((KEY++)); done", Allow),
+            ("((KEY=0)); ((KEY += 2)); echo $KEY", Allow),
+            ("echo $((count + 1)) $(( ($# + RANDOM) % 7 )) ${args[i]}", Allow),
+            ("((KEY++))", Deny),
+        ],
+    );
+}
+
 /// Runs each line under a list of one entry.
 fn one(kind: &str, list: &str, cases: &[(&str, &str, Verdict)]) {
     for (entry, text, expected) in cases {

@@ -43,6 +43,7 @@ impl Eval<'_> {
         let exporting = |words: &Vec<Word>| words.first().and_then(Word::literal).is_some_and(|name| name == "export");
         let exports = !keeps || alternatives.iter().any(exporting);
         self.exports += usize::from(exports);
+        alternatives.iter().for_each(|words| self.keys_declared(words, &simple.assignments));
         for assignment in &simple.assignments {
             self.assign(assignment, span);
         }
@@ -94,7 +95,7 @@ impl Eval<'_> {
             let values: Vec<Fields> = self.expand_text(parts).into_iter().map(|text| vec![text]).collect();
             match &assignment.key {
                 Some(key) => {
-                    let key = self.key_text(key);
+                    let key = self.key_text(name, key);
                     self.set_element(name, &key, values, span);
                 }
                 None => self.set_all(name, values, assignment.adds.then_some(false), span),
@@ -106,7 +107,7 @@ impl Eval<'_> {
         for (key, word) in &assignment.values {
             let here = self.expand(word);
             if let Some(key) = key {
-                let key = self.key_text(key);
+                let key = self.key_text(name, key);
                 let fields = |words: &Vec<Word>| words.iter().map(|word| word.parts.clone()).collect::<Fields>();
                 keyed.push((key, here.iter().map(fields).collect()));
             } else {
