@@ -73,11 +73,9 @@ impl Web {
         is_vault(&self.host, self.port)
     }
 
-    /// The path as one of Vault's, in each spelling; nothing where it is none.
-    pub fn vault_paths(&self) -> Vec<String> {
-        let decoded = url::percent_decoded(&self.path).filter(|path| *path != self.path);
-        let both = [Some(self.path.clone()), decoded].into_iter().flatten();
-        both.filter_map(|path| Some(format!("vault:{}", path.strip_prefix("/v1/")?))).collect()
+    /// The path as one of Vault's; nothing where it is none.
+    pub fn vault_path(&self) -> Option<String> {
+        self.decoded().strip_prefix("/v1/").map(str::to_owned)
     }
 
     /// The store's own address of an object that is asked for over the web.
@@ -109,6 +107,27 @@ pub fn is_store(host: &str) -> bool {
 /// Whether a Vault most likely answers at a host.
 pub fn is_vault(host: &str, port: Option<u16>) -> bool {
     port == Some(8200) || host.split('.').any(|label| label.contains("vault"))
+}
+
+/// What an address that is not read for certain leads to.
+pub(crate) struct Place {
+    /// A Vault most likely answers there.
+    pub is_vault: bool,
+    /// Its path may be one of Vault's.
+    pub is_below_v1: bool,
+    /// It has no path.
+    pub is_whole_host: bool,
+}
+
+impl Place {
+    pub fn of(text: &str) -> Option<Self> {
+        let read = ::url::Url::parse(text).ok()?;
+        Some(Self {
+            is_vault: is_vault(&read.host_str()?.to_ascii_lowercase(), read.port()),
+            is_below_v1: is_below_v1(read.path()),
+            is_whole_host: read.path() == "/",
+        })
+    }
 }
 
 /// Whether a path that is read in different ways may be one of Vault's.

@@ -326,6 +326,62 @@ fn paths_of_vault() {
 }
 
 #[test]
+fn paths_of_vault_however_they_are_written() {
+    all(
+        r#"{"secrets":{"allow":["vault:secret/data/readonly/*"]}}"#,
+        &[
+            ("vault kv get secret/readonly/../other", Deny),
+            ("vault read secret/data/readonly/../other", Deny),
+            ("vault kv get secret/other/../readonly/a", Deny),
+            ("vault kv get -mount=secret ../data/readonly/a", Deny),
+            ("vault kv get -field password secret/readonly/a", Allow),
+            ("vault kv get -mount secret -field=password readonly/a", Allow),
+            ("vault kv get secret//readonly/a", Allow),
+            ("vault kv metadata get secret/readonly/a", Deny),
+            ("curl https://vault.x.example/v1/secret/data/readonly/%61", Allow),
+            ("curl https://vault.x.example/v1/secret/data/readonly/../other", Deny),
+            ("curl https://vault.x.example/v1/secret/data/readonly/$X", Ask),
+            ("curl https://vault.x.example/ui/$X", Allow),
+            ("curl https://x.example/v1/$X", Allow),
+        ],
+    );
+    // However the entry is written.
+    for entry in
+        ["secret/prod/**", "secret/data/prod/**", "/v1/secret/data/prod/*", "secret/dev/../prod/*", "secret/%70rod/*"]
+    {
+        all(
+            &format!(r#"{{"secrets":{{"deny":["vault:{entry}"]}}}}"#),
+            &[
+                ("vault kv get secret/prod/x", Deny),
+                ("vault kv get secret/dev/../prod/x", Deny),
+                ("vault kv get -mount=secret dev/../prod/x", Deny),
+                ("vault kv get -mount=secret ../secret/data/prod/x", Deny),
+                ("vault kv get -namespace ns secret/prod/x", Deny),
+                ("vault kv get -mount=$M prod/x", Ask),
+                ("vault kv metadata get secret/prod/x", Deny),
+                ("vault read secret/data/prod/x", Deny),
+                ("vault read secret/metadata/prod/x", Deny),
+                ("vault read secret/prod/x", Deny),
+                ("vault read ../v1/secret/prod/x", Deny),
+                ("vault patch secret/data/prod/x a=b", Deny),
+                ("curl https://vault.example/v1/secret/data/prod/x", Deny),
+                ("curl https://vault.example/v1/secret/prod/x", Deny),
+                ("curl https://vault.example/v1/secret/data/dev/..%2fprod/x", Ask),
+                ("curl https://v.example/v1/secret/data/prod/x", Ask),
+                ("curl $VAULT_ADDR/v1/secret/data/prod/x", Ask),
+                ("curl https://$HOST/v1/secret/data/dev/x", Allow),
+                ("curl https://v.example/v1/$X", Allow),
+                ("vault kv get secret/dev/x", Allow),
+                ("vault kv get secret/production/x", Allow),
+                ("vault read secret/data/dev/x", Allow),
+            ],
+        );
+    }
+    let deep = r#"{"secrets":{"deny":["vault:team/kv/data/prod/*"]}}"#;
+    all(deep, &[("vault kv get team/kv/prod/x", Deny), ("vault kv get team/kv/dev/x", Allow)]);
+}
+
+#[test]
 fn apis() {
     let grants = r#"{"apis":{"allow":["https://api.x.example/v1/*","https://*.y.example"],"deny":["https://api.x.example/v1/admin/*"]}}"#;
     all(

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Grants, Kind, Lists, Pattern};
+use super::{Grants, Kind, Lists, Pattern, vault};
 use crate::rules::Reading;
 use crate::url;
 use crate::web::{self, Web};
@@ -155,10 +155,10 @@ impl WebGrants {
 
     /// What refuses a path of Vault: a denied one at any host, others where a Vault most likely answers.
     fn vault_refusal(&self, web: &Web) -> Option<&str> {
-        let paths: Vec<String> = web.vault_paths();
-        let denied = self.vault.denying(|rule| paths.iter().any(|path| rule.matches(path)));
-        let allowed = |rule: &Pattern| paths.iter().all(|path| rule.matches(path));
-        let absent = || !paths.is_empty() && web.is_vault() && self.vault.allows(allowed) == Some(false);
+        let asked = vault::asked(&web.vault_path()?);
+        let denied = self.vault.denying(|rule| asked.wide.iter().any(|path| rule.matches(path)));
+        let allowed = |rule: &Pattern| asked.spellings.iter().all(|path| rule.matches(path));
+        let absent = || web.is_vault() && self.vault.allows(allowed) == Some(false);
         denied.or_else(|| absent().then_some(SECRETS))
     }
 

@@ -7,6 +7,7 @@
 mod address;
 mod kept;
 mod known;
+pub(crate) mod vault;
 
 use serde::{Deserialize, Serialize};
 use writ_core::json::Value;

@@ -283,6 +283,7 @@ impl Survey<'_> {
         let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
         let Some((_, rest)) = known.split_once("://").filter(|(_, rest)| !rest.is_empty()) else {
             if !self.is_store(&scheme) {
+                self.vault_anywhere(&text, span);
                 return self.host_alone(None, span);
             }
             let (spellings, shown) = ([format!("{scheme}:")], format!("{scheme}://…"));
@@ -308,6 +309,7 @@ impl Survey<'_> {
         }
         let Some(web) = Web::read(known) else {
             // Read in different ways: it may be any.
+            self.odd_vault_address(known, span);
             return self.host_alone(None, span);
         };
         let stored = self.stored(&web, open, span);
@@ -317,22 +319,10 @@ impl Survey<'_> {
                 Resource { kind: Kind::Apis, spellings: &spellings, wide: &wide, open, any: false, shown: &shown };
             self.resource(&resource, span);
         }
-        if let Some(path) = web.path.strip_prefix("/v1/").filter(|_| !open) {
-            let lists = self.policy.grants.of(Kind::Secrets);
-            let path = path.to_owned();
-            let denied = lists.deny.iter().any(|rule| rule.matches(&format!("vault:{path}")));
-            if web.is_vault() {
-                self.vault_path(&path, false, span);
-            } else if denied {
-                let text = format!("vault:{path}");
-                let hits = lists
-                    .deny
-                    .iter()
-                    .filter(|rule| rule.matches(&text))
-                    .map(|rule| (rule.pointer.clone(), false))
-                    .collect();
-                self.object(Kind::Secrets, &text, span, hits, false, true);
-            }
+        if open {
+            self.open_vault_address(known, span);
+        } else {
+            self.vault_address(&web, span);
         }
     }
 
