@@ -1,7 +1,11 @@
 //! Web addresses as patterns of `grants` see them.
 
+mod stores;
+
 use crate::facts::Host;
 use crate::url;
+
+pub(crate) use stores::Stored;
 
 /// A web address as patterns see it.
 #[derive(Clone)]
@@ -11,6 +15,7 @@ pub(crate) struct Web {
     /// With `.` and `..` folded.
     pub path: String,
     port: Option<u16>,
+    stores: Vec<Stored>,
 }
 
 impl Web {
@@ -19,8 +24,10 @@ impl Web {
         let read = ::url::Url::parse(text).ok()?;
         let Host::Name(host) = url::read_host(read.host_str()?) else { return None };
         let path = read.path();
-        // An encoded slash is one to some servers, and a letter to others.
-        if ["%2f", "%5c", "%2e"].iter().any(|sign| path.to_ascii_lowercase().contains(sign)) || path.contains("//") {
+        let stores = stores::stored(&host, path, read.query());
+        // An encoded slash is one to some servers, and a letter to others; in a store's names it is one.
+        let lower = path.to_ascii_lowercase();
+        if stores.is_empty() && lower.contains("%2f") || ["%5c", "%2e", "//"].iter().any(|sign| lower.contains(sign)) {
             return None;
         }
         let scheme = match read.scheme() {
@@ -28,7 +35,7 @@ impl Web {
             "wss" => "https",
             other => other,
         };
-        Some(Self { scheme: scheme.to_owned(), host, path: path.to_owned(), port: read.port() })
+        Some(Self { scheme: scheme.to_owned(), host, path: path.to_owned(), port: read.port(), stores })
     }
 
     /// With `%xx` read; the web's schemes are one to patterns.
@@ -78,30 +85,22 @@ impl Web {
         self.decoded().strip_prefix("/v1/").map(str::to_owned)
     }
 
-    /// The store's own address of an object that is asked for over the web.
-    pub fn store(&self) -> Option<String> {
-        store(&self.host, self.path.trim_start_matches('/'))
+    /// What of stores is asked for there.
+    pub fn stores(&self) -> &[Stored] {
+        &self.stores
     }
-}
-
-/// The store's own address of a path at a host of its.
-fn store(host: &str, path: &str) -> Option<String> {
-    if let Some(front) = host.strip_suffix(".amazonaws.com") {
-        let labels: Vec<&str> = front.split('.').collect();
-        let at = labels.iter().position(|label| *label == "s3" || label.starts_with("s3-"))?;
-        let bucket = labels.get(..at).unwrap_or_default().join(".");
-        return Some(if bucket.is_empty() { format!("s3://{path}") } else { format!("s3://{bucket}/{path}") });
-    }
-    if ["storage.googleapis.com", "storage.cloud.google.com"].contains(&host) {
-        return Some(format!("gs://{path}"));
-    }
-    let bucket = host.strip_suffix(".storage.googleapis.com").map(|bucket| format!("gs://{bucket}/{path}"));
-    bucket.or_else(|| host.strip_suffix(".blob.core.windows.net").map(|account| format!("az://{account}/{path}")))
 }
 
 /// Whether a host is that of a store.
 pub fn is_store(host: &str) -> bool {
-    store(host, "").is_some()
+    stores::place(host, "").is_some()
+}
+
+/// The beginning of what a store's host has, where an address at it is not read for certain: `s3:`, `s3://bucket`.
+pub(crate) fn start_of_store(text: &str) -> Option<String> {
+    let read = ::url::Url::parse(text).ok()?;
+    let Host::Name(host) = url::read_host(read.host_str()?) else { return None };
+    stores::place(&host, "").map(|place| place.trim_end_matches('/').to_owned())
 }
 
 /// Whether a Vault most likely answers at a host.

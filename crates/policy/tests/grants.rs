@@ -493,6 +493,60 @@ fn storage() {
 }
 
 #[test]
+fn stores_over_the_web() {
+    let json = "curl https://storage.googleapis.com";
+    all(
+        r#"{"storage":{"deny":["s3://prod/**","gs://prod/*"]}}"#,
+        &[
+            ("curl https://s3.amazonaws.com/%70rod/x", Deny),
+            ("curl https://s3.amazonaws.com/a/../prod/x", Deny),
+            ("curl https://s3.amazonaws.com//prod/x", Ask),
+            ("curl https://s3.amazonaws.com/prod%2Fx", Deny),
+            ("curl https://other.s3.amazonaws.com//x", Allow),
+            (&format!("{json}/prod/x"), Deny),
+            (&format!("{json}/storage/v1/b/prod/o/x"), Deny),
+            (&format!("{json}/storage/v1/b/prod/o/a%2Fb"), Deny),
+            (&format!("{json}/download/storage/v1/b/prod/o/x?alt=media"), Deny),
+            (&format!("{json}/upload/storage/v1/b/prod/o?name=x"), Deny),
+            (&format!("{json}/storage/v1/b/open/o/x/copyTo/b/prod/o/y"), Deny),
+            (&format!("{json}/storage/v1/b/$X/o/y"), Ask),
+            (&format!("{json}/batch/storage/v1"), Ask),
+            (&format!("{json}/storage/v1/b/open/o/x"), Allow),
+            ("curl https://www.googleapis.com/storage/v1/b/%70rod/o/x", Deny),
+            ("curl https://www.googleapis.com/storage/v1/b/open/o/prod%2Fx", Allow),
+            ("curl https://www.googleapis.com/drive/v3/files/x", Allow),
+            ("aws s3api copy-object --copy-source %70rod/x --bucket mine --key y", Deny),
+            ("aws s3 cp s3://PROD/x .", Deny),
+        ],
+    );
+    all(
+        r#"{"storage":{"allow":["gs://open/*"]},"apis":{"allow":[]}}"#,
+        &[
+            ("curl https://www.googleapis.com/storage/v1/b/open/o/a%2Fb", Allow),
+            ("curl https://www.googleapis.com/storage/v1/b/open/o/x/rewriteTo/b/other/o/y", Deny),
+            ("curl https://storage.googleapis.com/upload/storage/v1/b/open/o", Allow),
+            ("curl https://storage.googleapis.com/storage/v1/b/other/o/x", Deny),
+        ],
+    );
+}
+
+#[test]
+fn what_curl_asks_for_instead_of_its_urls_path() {
+    all(
+        r#"{"apis":{"deny":["https://api.github.com/orgs/*"]}}"#,
+        &[
+            ("curl https://api.github.com --request-target /orgs/x", Deny),
+            ("sudo curl --request-t /orgs/x api.github.com/user", Deny),
+            ("curl --request-target https://api.github.com/orgs/x https://api.github.com", Deny),
+            ("curl --request-target $X https://api.github.com", Ask),
+            ("curl --request-target /user https://api.github.com", Allow),
+            ("curl --request GET https://api.github.com", Allow),
+            ("curl --request-target /orgs/x https://x.example", Allow),
+        ],
+    );
+}
+
+#[test]
 fn what_gh_asks_of_the_api() {
     let grants = r#"{"apis":{"deny":["https://api.github.com/repos/acme/secret/*"]}}"#;
     all(

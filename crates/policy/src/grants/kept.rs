@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Grants, Kind, Lists, Pattern, vault};
 use crate::rules::Reading;
 use crate::url;
-use crate::web::{self, Web};
+use crate::web::{self, Stored, Web};
 
 /// What refuses a secret that nothing grants.
 const SECRETS: &str = "/grants/secrets/allow";
@@ -134,23 +134,35 @@ impl WebGrants {
         if let Some(refused) = self.vault_refusal(&web) {
             return Some(refused);
         }
-        let matches = |rule: &Pattern, texts: &[String]| texts.iter().any(|text| rule.matches(text));
-        if let Some(store) = web.store().filter(|_| !self.storage.is_empty()) {
-            let stored = [store, spelling.clone()];
-            let refused = self.storage.denying(|rule| matches(rule, &stored));
-            if refused.is_some() {
-                return refused;
+        let mut granted = !web.stores().is_empty();
+        for store in web.stores() {
+            match self.store_refusal(store, &spelling) {
+                Ok(allowed) => granted &= allowed,
+                Err(refused) => return Some(refused),
             }
-            match self.storage.allows(|rule| matches(rule, &stored)) {
-                // What is granted of storage needs no grant as an API.
-                Some(true) => return None,
-                Some(false) => return Some("/grants/storage/allow"),
-                None => {}
-            }
+        }
+        if granted {
+            return None;
         }
         let wide = web.wide();
         let absent = self.apis.allows(|rule| rule.matches(&spelling)) == Some(false);
-        self.apis.denying(|rule| matches(rule, &wide)).or(absent.then_some("/grants/apis/allow"))
+        self.apis.denying(|rule| wide.iter().any(|text| rule.matches(text))).or(absent.then_some("/grants/apis/allow"))
+    }
+
+    /// What refuses something in a store; else whether it is granted, and needs no grant as an API.
+    fn store_refusal(&self, store: &Stored, spelling: &str) -> Result<bool, &str> {
+        let texts = [store.address.as_str(), spelling];
+        let any = |test: &dyn Fn(&str) -> bool| texts.iter().any(|text| test(text));
+        let denied = |rule: &Pattern| any(&|text| rule.matches(text) || store.open && rule.may_match_below(text));
+        let allowed =
+            |rule: &Pattern| any(&|text| if store.open { rule.covers_below(text) } else { rule.matches(text) });
+        if let Some(refused) = self.storage.denying(denied) {
+            return Err(refused);
+        }
+        match self.storage.allows(allowed) {
+            Some(false) => Err("/grants/storage/allow"),
+            allowed => Ok(allowed == Some(true)),
+        }
     }
 
     /// What refuses a path of Vault: a denied one at any host, others where a Vault most likely answers.
@@ -173,6 +185,12 @@ impl WebGrants {
         }
         if web::is_vault(host, port) && self.vault.allow.is_some() {
             return Some(SECRETS);
+        }
+        if let Some(start) = web::start_of_store(&format!("https://{host}/")) {
+            let refused = self.store_refusal(&Stored { address: start, open: true }, "https:").err();
+            if refused.is_some() {
+                return refused;
+            }
         }
         let wide = wide_starts(host, port);
         let starts = starts(host, port);
@@ -287,6 +305,20 @@ mod tests {
         let refused = web.refusal(("https", "bucket.s3.amazonaws.com", None), "/other");
         assert_eq!(refused, Some("/grants/storage/allow"));
         assert_eq!(web.refusal(("https", "x.example", None), "/"), Some("/grants/apis/allow"));
+    }
+
+    #[test]
+    fn stores_are_known_however_they_are_asked() {
+        let web = kept(&grants(r#"{"apis":{"allow":[]},"storage":{"allow":["gs://b/*"],"deny":["gs://b/keys/*"]}}"#));
+        let ask = |path| web.refusal(("https", "storage.googleapis.com", None), path);
+        let deny = Some("/grants/storage/deny/0");
+        assert_eq!(ask("/storage/v1/b/b/o/open%2Fx?alt=media"), None);
+        assert_eq!(ask("/storage/v1/b/b/o/keys%2Fx"), deny);
+        assert_eq!(ask("/%62/%6beys/x"), deny);
+        // What an upload's body names, and a path that is read in different ways, may be what is denied.
+        assert_eq!(ask("/upload/storage/v1/b/b/o"), deny);
+        assert_eq!(ask("//b/open/x"), deny);
+        assert_eq!(ask("/storage/v1/b/other/o/x"), Some("/grants/storage/allow"));
     }
 
     #[test]

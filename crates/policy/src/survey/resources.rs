@@ -5,14 +5,14 @@
 //! held against every rule that it may break. Page: `spec/grants.md`.
 
 use writ_core::{Span, secret};
-use writ_shell::{Access, Analysis, Command, NetTarget, Part, Word};
+use writ_shell::{Access, Analysis, Command, NetTarget, NetUse, Part, Word};
 
 use super::Survey;
 
 use crate::facts::{Host, PathFact, PathKind, ResourceFact};
 use crate::grants::{Kind, Pattern, is_secret_file, is_secret_variable, keeps_secrets};
 use crate::url;
-use crate::web::Web;
+use crate::web::{self, Web};
 
 /// Schemes of stores, beside those that patterns name.
 const STORES: [&str; 14] =
@@ -99,6 +99,7 @@ impl Survey<'_> {
         }
         for command in &analysis.commands {
             self.command_resources(command);
+            self.request_targets(command, &analysis.nets);
         }
         for net in &analysis.nets {
             match &net.target {
@@ -181,11 +182,7 @@ impl Survey<'_> {
 
     /// Names of variables and URLs of stores inside an argument.
     fn word_resources(&mut self, word: &Word, deep: bool, span: Span) {
-        let texts = word.parts.iter().map(|part| match part {
-            Part::Text(text) | Part::Glob(text) => text.as_str(),
-            Part::Unknown(_) => "\u{1}",
-        });
-        let text: String = texts.collect();
+        let text = shown(word);
         for piece in text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '=' | ',' | '(' | ')' | ';')) {
             if piece.split_once("://").is_some_and(|(scheme, _)| self.is_store(scheme)) {
                 // What a pattern stands for, and what lies below, is not known.
@@ -250,13 +247,30 @@ impl Survey<'_> {
         }
     }
 
+    /// `curl --request-target PATH URL`: that path is asked for instead of the URL's own.
+    fn request_targets(&mut self, command: &Command, nets: &[NetUse]) {
+        let mut words = command.words.iter();
+        if words.next().and_then(Word::literal).is_none_or(|name| name.rsplit('/').next() != Some("curl")) {
+            return;
+        }
+        let flag = |word: &Word| word.literal().is_some_and(|text| is_request_target(&text));
+        let Some(target) = words.find(|word| flag(word)).and_then(|_| words.next()).map(shown) else { return };
+        let inside = |span: Span| command.span.start <= span.start && span.end <= command.span.end;
+        for net in nets.iter().filter(|net| inside(net.span)) {
+            let (NetTarget::Url(word) | NetTarget::Host(word)) = &net.target else { continue };
+            let text = shown(word);
+            let (scheme, rest) = text.split_once("://").unwrap_or(("http", &text));
+            let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+            let whole = match target.contains("://") {
+                true => target.clone(),
+                false => format!("{scheme}://{host}/{}", target.trim_start_matches('/')),
+            };
+            self.url_text(&whole, Some(net.span));
+        }
+    }
+
     fn url_word(&mut self, word: &Word, span: Span) {
-        let texts = word.parts.iter().map(|part| match part {
-            Part::Text(text) | Part::Glob(text) => text.as_str(),
-            Part::Unknown(_) => "\u{1}",
-        });
-        let text: String = texts.collect();
-        self.url_text(&text, Some(span));
+        self.url_text(&shown(word), Some(span));
     }
 
     /// A URL; U+0001 stands for what is not known of it.
@@ -299,9 +313,13 @@ impl Survey<'_> {
         };
         if self.is_store(&scheme) {
             let shown = format!("{scheme}://{}", rest.split('/').next().unwrap_or_default());
-            let spellings = [format!("{scheme}://{}", rest.split(['?', '#']).next().unwrap_or_default())];
+            // Some programs read what stands behind `?` and `#`, and `%xx`; others take them for letters of a name.
+            let plain = rest.split(['?', '#']).next().unwrap_or_default();
+            let spellings = [store_address(&scheme, plain)];
+            let wide =
+                [rest, &url::decoded(plain, |letter, out| out.push(letter))].map(|rest| store_address(&scheme, rest));
             let resource =
-                Resource { kind: Kind::Storage, spellings: &spellings, wide: &[], open, any: false, shown: &shown };
+                Resource { kind: Kind::Storage, spellings: &spellings, wide: &wide, open, any: false, shown: &shown };
             return self.resource(&resource, span);
         }
         if !matches!(scheme.as_str(), "http" | "https" | "ws" | "wss") {
@@ -310,6 +328,9 @@ impl Survey<'_> {
         let Some(web) = Web::read(known) else {
             // Read in different ways: it may be any.
             self.odd_vault_address(known, span);
+            if let Some(start) = web::start_of_store(known) {
+                self.store(&[start], true, span);
+            }
             return self.host_alone(None, span);
         };
         let stored = self.stored(&web, open, span);
@@ -326,21 +347,31 @@ impl Survey<'_> {
         }
     }
 
-    /// The same of a store that is spoken to over the web. Says whether what is granted of storage names it.
+    /// The same of stores that are spoken to over the web. Says whether what is granted of storage names all of it.
     fn stored(&mut self, web: &Web, open: bool, span: Option<Span>) -> bool {
         let lists = self.policy.grants.of(Kind::Storage);
-        let Some(store) = web.store().filter(|_| lists.any() || self.policy.flow.any()) else { return false };
-        let allow = lists.allow.as_deref();
-        let spellings = [store.clone(), web.spelling()];
-        let covers = |pattern: &Pattern| {
-            spellings.iter().any(|text| if open { pattern.covers_below(text) } else { pattern.matches(text) })
-        };
-        let granted = allow.is_some_and(|allow| allow.iter().any(covers));
-        let shown = store.split('/').take(3).collect::<Vec<_>>().join("/");
-        let resource =
-            Resource { kind: Kind::Storage, spellings: &spellings, wide: &[], open, any: true, shown: &shown };
-        self.resource(&resource, span);
+        if !lists.any() && !self.policy.flow.any() {
+            return false;
+        }
+        let mut granted = !web.stores().is_empty();
+        for store in web.stores() {
+            let open = open || store.open;
+            let spellings = [store.address.clone(), web.spelling()];
+            let covers = |pattern: &Pattern| {
+                spellings.iter().any(|text| if open { pattern.covers_below(text) } else { pattern.matches(text) })
+            };
+            granted &= lists.allow.as_deref().is_some_and(|allow| allow.iter().any(covers));
+            self.store(&spellings, open, span);
+        }
         granted
+    }
+
+    /// Something in a store; the first spelling is its own.
+    fn store(&mut self, spellings: &[String], open: bool, span: Option<Span>) {
+        let own = spellings.first().map_or("", String::as_str);
+        let shown = own.split('/').take(3).collect::<Vec<_>>().join("/");
+        let resource = Resource { kind: Kind::Storage, spellings, wide: &[], open, any: true, shown: &shown };
+        self.resource(&resource, span);
     }
 
     /// A host that is contacted without a URL: what of it is used is not known. Only hosts that a pattern names count; where the host is not known
@@ -417,6 +448,26 @@ impl Survey<'_> {
             }
         }
     }
+}
+
+/// A word with U+0001 for what is not known of it.
+fn shown(word: &Word) -> String {
+    let text = |part: &Part| match part {
+        Part::Text(text) | Part::Glob(text) => text.clone(),
+        Part::Unknown(_) => "\u{1}".to_owned(),
+    };
+    word.parts.iter().map(text).collect()
+}
+
+/// `--request-target`, also cut short as curl takes it.
+fn is_request_target(text: &str) -> bool {
+    text.len() > "--request-".len() && "--request-target".starts_with(text)
+}
+
+/// A store's address with its bucket as patterns have it.
+fn store_address(scheme: &str, rest: &str) -> String {
+    let (bucket, key) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    format!("{scheme}://{}{key}", bucket.to_ascii_lowercase())
 }
 
 /// Whether a program works on all that lies below an address of a store.
