@@ -5,7 +5,7 @@ use writ_core::Span;
 use crate::eval::Eval;
 use crate::eval::input::Input;
 use crate::eval::redirects::may_fail;
-use crate::parser::syntax::{Assignment, Node, RawWord, RedirectKind, Simple};
+use crate::parser::syntax::{Assignment, Node, RedirectKind, Simple};
 use crate::text::{Fields, Text};
 use crate::word::Word;
 
@@ -59,11 +59,7 @@ impl Eval<'_> {
             self.here = span;
             self.declared(&words, &simple.assignments);
             // One in front (`A=b export`) is no part of what is declared.
-            let begins = |word: &RawWord| word.span.map(|span| span.start);
-            let first = simple.words.first().and_then(begins);
-            let behind = |value: &RawWord| begins(value).zip(first).is_some_and(|(value, first)| value > first);
-            self.assigning =
-                keeps && simple.assignments.iter().flat_map(|one| &one.values).any(|(_, value)| behind(value));
+            self.assigning = keeps && simple.assignments.iter().any(|one| one.declared);
             self.command(words, &[], span, &input);
         }
         if !simple.redirects.is_empty() {
