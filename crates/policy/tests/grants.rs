@@ -126,6 +126,40 @@ fn a_url_that_programs_read_in_different_ways_is_on_no_list() {
 }
 
 #[test]
+fn a_name_in_plain_text_is_only_a_word() {
+    let deny = r#"{"secrets":{"deny":["env:GH_TOKEN"]}}"#;
+    let free = [
+        "grep -rn GH_TOKEN .",
+        "rg GH_TOKEN src | head -5",
+        "git commit -m 'document GH_TOKEN'",
+        "git -C sub log --pretty=%s -S GH_TOKEN",
+        "gh pr create --title 'document GH_TOKEN'",
+        "cat docs/GH_TOKEN.md",
+        "echo 'set GH_TOKEN first'",
+        "echo 'set GH_TOKEN first' | tee out.txt",
+        "mkdir GH_TOKEN && grep GH_TOKEN x; npm test",
+    ];
+    let asked = [
+        "echo 'import os; print(os.environ[\"GH_TOKEN\"])' | python3",
+        "echo 'puts ENV[\"GH_TOKEN\"]' > x.rb; ruby x.rb",
+        "printf -v 'a[GH_TOKEN]' x",
+        "rg --pre 'tool GH_TOKEN' x",
+        "git -c alias.x='!tool GH_TOKEN' x",
+        "git rebase --exec 'tool GH_TOKEN' main",
+        "git grep -O'tool GH_TOKEN' x",
+        "./grep GH_TOKEN x",
+        "sed 's/x/GH_TOKEN/e' x",
+        "python3 tool.py GH_TOKEN",
+        "docker run -e GH_TOKEN x",
+        "ssh host 'tool GH_TOKEN'",
+    ];
+    free.iter().for_each(|text| assert_eq!(line(deny, text), Allow, "{text}"));
+    asked.iter().for_each(|text| assert_ne!(line(deny, text), Allow, "{text}"));
+    all(deny, &[("echo $GH_TOKEN", Deny), ("grep \"$GH_TOKEN\" x", Deny), ("grep -r x $((GH_TOKEN))", Deny)]);
+    assert_eq!(line(r#"{"secrets":{"allow":["env:CI_TOKEN"]}}"#, "grep -rn GH_TOKEN ."), Allow);
+}
+
+#[test]
 fn variables_in_arithmetic_are_read() {
     all(
         r#"{"secrets":{"deny":["env:GH_TOKEN"]}}"#,

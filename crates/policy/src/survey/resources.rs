@@ -8,6 +8,7 @@ use writ_core::{Span, secret};
 use writ_shell::{Access, Analysis, Command, NetTarget, NetUse, Part, Word};
 
 use super::Survey;
+use super::plain_text::only_text;
 
 use crate::facts::{Host, PathFact, PathKind, ResourceFact};
 use crate::grants::{Kind, Pattern, is_secret_file, is_secret_variable, keeps_secrets};
@@ -97,8 +98,8 @@ impl Survey<'_> {
         for variable in &analysis.variables {
             self.variable(&variable.name, Some(variable.span), true);
         }
-        for command in &analysis.commands {
-            self.command_resources(command);
+        for (command, text) in analysis.commands.iter().zip(only_text(&analysis.commands)) {
+            self.command_resources(command, text);
             self.request_targets(command, &analysis.nets);
         }
         for net in &analysis.nets {
@@ -138,7 +139,8 @@ impl Survey<'_> {
         self.object(Kind::Secrets, shown, span, hits, refused, unknown || !sure);
     }
 
-    fn command_resources(&mut self, command: &Command) {
+    /// With `text`, a name in an argument is only a word.
+    fn command_resources(&mut self, command: &Command, text: bool) {
         let texts: Vec<Option<String>> = command.words.iter().map(Word::literal).collect();
         let program = texts.first().and_then(Option::as_deref).unwrap_or_default();
         let program = program.rsplit('/').next().unwrap_or_default();
@@ -176,12 +178,15 @@ impl Survey<'_> {
         }
         let deep = goes_below(program, arguments);
         for word in command.words.get(1..).unwrap_or_default() {
-            self.word_resources(word, deep, command.span);
+            self.word_stores(word, deep, command.span);
+            if !text {
+                self.word_names(word, command.span);
+            }
         }
     }
 
-    /// Names of variables and URLs of stores inside an argument.
-    fn word_resources(&mut self, word: &Word, deep: bool, span: Span) {
+    /// URLs of stores inside an argument.
+    fn word_stores(&mut self, word: &Word, deep: bool, span: Span) {
         let text = shown(word);
         for piece in text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '=' | ',' | '(' | ')' | ';')) {
             if piece.split_once("://").is_some_and(|(scheme, _)| self.is_store(scheme)) {
@@ -194,9 +199,14 @@ impl Survey<'_> {
                 self.url_text(&text, Some(span));
             }
         }
+    }
+
+    /// Names of variables inside an argument: another program may read them.
+    fn word_names(&mut self, word: &Word, span: Span) {
         if !self.policy.grants.of(Kind::Secrets).any() && !self.policy.flow.any() {
             return;
         }
+        let text = shown(word);
         let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let upper = |name: &&str| {
             name.len() > 2
@@ -204,7 +214,7 @@ impl Survey<'_> {
                 && !name.bytes().any(|c| c.is_ascii_lowercase())
         };
         for name in text.split(|c: char| !letter(c)).filter(upper) {
-            // Another program may read it: `awk 'ENVIRON["X"]'`, `docker run -e X`. In a longer text only what is forbidden counts.
+            // `awk 'ENVIRON["X"]'`, `docker run -e X`. In a longer text only what is forbidden counts.
             let alone = name == text && is_secret_variable(name);
             let text = format!("env:{name}");
             let deny = &self.policy.grants.of(Kind::Secrets).deny;
