@@ -6,15 +6,20 @@
 use writ_shell::{Command, Word};
 
 /// Their arguments are patterns, texts and names of files.
-const PROGRAMS: [&str; 29] = [
-    "grep", "egrep", "fgrep", "rg", "cat", "head", "tail", "ls", "wc", "stat", "file", "touch", "mkdir", "rmdir", "rm",
-    "cp", "mv", "ln", "diff", "cmp", "basename", "dirname", "realpath", "readlink", "du", "tr", "cut", "tee", "cd",
+const PROGRAMS: [&str; 30] = [
+    "find", "grep", "egrep", "fgrep", "rg", "cat", "head", "tail", "ls", "wc", "stat", "file", "touch", "mkdir",
+    "rmdir", "rm", "cp", "mv", "ln", "diff", "cmp", "basename", "dirname", "realpath", "readlink", "du", "tr", "cut",
+    "tee", "cd",
 ];
 /// What they print may be code to whatever reads it.
 const PRINTERS: [&str; 2] = ["echo", "printf"];
 /// Options with which a program runs something, or computes a name: where they stand alone or before `=`, and cut off their value.
-const RUNNING: [(&str, &[&str], &[&str]); 3] =
-    [("rg", &["--pre", "--hostname-bin"], &[]), ("git", &["--open-files-in-pager"], &["-O"]), ("printf", &[], &["-v"])];
+const RUNNING: [(&str, &[&str], &[&str]); 4] = [
+    ("find", &["-exec", "-execdir", "-ok", "-okdir"], &[]),
+    ("rg", &["--pre", "--hostname-bin"], &[]),
+    ("git", &[], &["-O", "--open"]),
+    ("printf", &[], &["-v"]),
+];
 /// Commands of git about messages, patterns, names and paths.
 const GIT: [&str; 15] = [
     "add", "blame", "branch", "checkout", "commit", "diff", "grep", "log", "mv", "restore", "rm", "show", "status",

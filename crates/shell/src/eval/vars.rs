@@ -207,10 +207,9 @@ impl Eval<'_> {
         let base = name.strip_suffix("[@]").or_else(|| name.strip_suffix("[*]")).unwrap_or(name);
         if let Some(target) = self.references.get(base).cloned() {
             let known = !self.references.contains_key(&target);
-            return known
-                .then(|| self.lookup(&target, key))
-                .flatten()
-                .or_else(|| Some(vec![vec![vec![Part::Unknown(Source::Any)]]]));
+            let held = known.then(|| self.lookup(&target, key)).flatten();
+            self.outside_read(&target, held.is_some());
+            return held.or_else(|| Some(vec![vec![vec![Part::Unknown(Source::Any)]]]));
         }
         let values = match key {
             Some(key) => self.element(base, key),
