@@ -387,14 +387,17 @@ impl Reader<'_> {
         }
         let named = OTHER_TOOLS.iter().chain(&OWN_TOOLS).any(|tool| *tool == rule.tool);
         if rule.subject.is_some() && (named || rule.tool.starts_with("mcp__")) {
-            // A list of what is allowed that holds one allows the less.
-            self.matchless.extend((reading == Reading::Wide && self.base.is_empty()).then(|| pointer.clone()));
-            self.warnings.push(format!(
-                "{pointer}: `{}` has nothing that a pattern could match; the rule never applies",
-                rule.tool
-            ));
+            self.never(&pointer, &rule, reading, "has nothing that a pattern could match");
+        } else if rule.names_no_tool() {
+            self.never(&pointer, &rule, reading, "names no tool: write `mcp__server` or `mcp__server__tool`");
         }
         Some(rule)
+    }
+
+    /// A rule that never applies. A list of what is allowed that holds one allows the less.
+    fn never(&mut self, pointer: &str, rule: &ToolRule, reading: Reading, why: &str) {
+        self.matchless.extend((reading == Reading::Wide && self.base.is_empty()).then(|| pointer.to_owned()));
+        self.warnings.push(format!("{pointer}: `{}` {why}; the rule never applies", rule.tool));
     }
 
     fn files(&mut self, document: &Value) -> Files {

@@ -232,6 +232,13 @@ impl ToolRule {
         }
     }
 
+    /// Whether it is written as one of a server's tools, and the server or the tool is missing: `mcp__srv__`.
+    pub fn names_no_tool(&self) -> bool {
+        let Some(rest) = self.tool.strip_prefix("mcp__") else { return false };
+        let missing = rest.split_once("__").is_some_and(|(server, tool)| server.is_empty() || tool.is_empty());
+        rest.is_empty() || missing && !rest.contains('*')
+    }
+
     /// Whether the rule is about a tool of one of these names.
     pub fn is_about_any(&self, names: [&str; 2], reading: Reading) -> bool {
         let [own, known_as] = names;
@@ -331,6 +338,15 @@ mod tests {
             assert!(parse(bad).is_err(), "{bad}");
         }
         assert_eq!(parse("Read:[a"), Err(ToolRuleError::Glob(GlobError::OpenClass)));
+    }
+
+    #[test]
+    fn tools_of_servers_that_are_not_named() {
+        let none = |text: &str| ToolRule::parse(String::new(), text, "/w", Reading::Wide).unwrap().names_no_tool();
+        assert!(none("mcp__") && none("mcp__srv__") && none("mcp____x"));
+        for good in ["mcp__srv", "mcp__srv__x", "mcp__srv__*", "mcp__*", "mcp__srv___", "mcp__a__b__", "Bash"] {
+            assert!(!none(good), "{good}");
+        }
     }
 
     #[test]

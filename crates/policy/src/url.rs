@@ -100,6 +100,34 @@ pub fn percent_decoded(path: &str) -> Option<String> {
     String::from_utf8(bytes).ok().filter(|path| !path.contains('\0'))
 }
 
+/// A path with its `%xx` read where they give letters, each written by `write`; what gives none stays as it is.
+pub fn decoded(path: &str, write: impl Fn(char, &mut String)) -> String {
+    let (mut out, mut rest) = (String::with_capacity(path.len()), path);
+    while let Some(at) = rest.find('%') {
+        let (plain, tail) = rest.split_at(at);
+        out.push_str(plain);
+        let bytes: Vec<u8> = tail.as_bytes().chunks(3).map_while(hex_byte).collect();
+        if bytes.is_empty() {
+            out.push('%');
+        }
+        for chunk in bytes.utf8_chunks() {
+            for letter in chunk.valid().chars() {
+                if letter == '\0' { out.push_str("%00") } else { write(letter, &mut out) }
+            }
+            chunk.invalid().iter().for_each(|byte| out.push_str(&format!("%{byte:02X}")));
+        }
+        rest = tail.get((bytes.len() * 3).max(1)..).unwrap_or_default();
+    }
+    out + rest
+}
+
+/// `%xx`
+fn hex_byte(text: &[u8]) -> Option<u8> {
+    let [b'%', high, low] = text else { return None };
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    Some(digit(high)? << 4 | digit(low)?)
+}
+
 /// A bare host name or address, as `ssh` or `ping` takes it.
 pub fn read_host(text: &str) -> Host {
     let odd = |c: char| c.is_control() || c.is_whitespace() || matches!(c, '\\' | '/' | '@' | '%' | '?' | '#');

@@ -1,7 +1,11 @@
 //! Web addresses as patterns of `grants` see them.
 
+mod stores;
+
 use crate::facts::Host;
 use crate::url;
+
+pub(crate) use stores::Stored;
 
 /// A web address as patterns see it.
 #[derive(Clone)]
@@ -11,6 +15,7 @@ pub(crate) struct Web {
     /// With `.` and `..` folded.
     pub path: String,
     port: Option<u16>,
+    stores: Vec<Stored>,
 }
 
 impl Web {
@@ -19,31 +24,50 @@ impl Web {
         let read = ::url::Url::parse(text).ok()?;
         let Host::Name(host) = url::read_host(read.host_str()?) else { return None };
         let path = read.path();
-        // An encoded slash is one to some servers, and a letter to others.
-        if ["%2f", "%5c", "%2e"].iter().any(|sign| path.to_ascii_lowercase().contains(sign)) || path.contains("//") {
+        let stores = stores::stored(&host, path, read.query());
+        // An encoded slash is one to some servers, and a letter to others; in a store's names it is one.
+        let lower = path.to_ascii_lowercase();
+        if stores.is_empty() && lower.contains("%2f") || ["%5c", "%2e", "//"].iter().any(|sign| lower.contains(sign)) {
             return None;
         }
-        Some(Self { scheme: read.scheme().to_owned(), host, path: path.to_owned(), port: read.port() })
-    }
-
-    /// As it is, and with `%xx` read; the web's schemes are one to patterns.
-    pub fn spellings(&self) -> Vec<String> {
-        let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
-        let scheme = match self.scheme.as_str() {
+        let scheme = match read.scheme() {
             "ws" => "http",
             "wss" => "https",
             other => other,
         };
-        let whole = |path: &str| format!("{scheme}://{}{port}{path}", self.host);
-        let decoded = url::percent_decoded(&self.path).filter(|path| *path != self.path);
-        std::iter::once(whole(&self.path)).chain(decoded.map(|path| whole(&path))).collect()
+        Some(Self { scheme: scheme.to_owned(), host, path: path.to_owned(), port: read.port(), stores })
     }
 
-    /// With any of the web's schemes, and without its port: what forbids it in one of these forbids it.
+    /// With `%xx` read; the web's schemes are one to patterns.
+    pub fn spelling(&self) -> String {
+        self.with(&self.host, self.port, &self.decoded())
+    }
+
+    fn decoded(&self) -> String {
+        url::decoded(&self.path, |letter, out| out.push(letter))
+    }
+
+    fn with(&self, host: &str, port: Option<u16>, path: &str) -> String {
+        let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+        format!("{}://{host}{port}{path}", self.scheme)
+    }
+
+    /// With any of the web's schemes, without its port, and at the address that its own stands for: what forbids it in one of these
+    /// forbids it.
     pub fn wide(&self) -> Vec<String> {
-        let schemes = ["http", "https"].map(|scheme| Self { scheme: scheme.to_owned(), ..self.clone() });
-        let bare = schemes.clone().map(|web| Self { port: None, ..web });
-        schemes.iter().chain(&bare).flat_map(Self::spellings).collect()
+        let hosts = [Some(self.host.clone()), url::inner_v4(&self.host)];
+        let mut paths = vec![self.decoded(), self.path.clone()];
+        paths.dedup();
+        let mut out = Vec::new();
+        for scheme in ["http", "https"] {
+            let web = Self { scheme: scheme.to_owned(), ..self.clone() };
+            for host in hosts.iter().flatten() {
+                let ports = [self.port, None];
+                let each = ports.iter().flat_map(|port| paths.iter().map(|path| web.with(host, *port, path)));
+                out.extend(each);
+            }
+        }
+        out
     }
 
     /// Scheme and host.
@@ -56,37 +80,53 @@ impl Web {
         is_vault(&self.host, self.port)
     }
 
-    /// The path as one of Vault's, in each spelling; nothing where it is none.
-    pub fn vault_paths(&self) -> Vec<String> {
-        let decoded = url::percent_decoded(&self.path).filter(|path| *path != self.path);
-        let both = [Some(self.path.clone()), decoded].into_iter().flatten();
-        both.filter_map(|path| Some(format!("vault:{}", path.strip_prefix("/v1/")?))).collect()
+    /// The path as one of Vault's; nothing where it is none.
+    pub fn vault_path(&self) -> Option<String> {
+        self.decoded().strip_prefix("/v1/").map(str::to_owned)
     }
 
-    /// The store's own address of an object that is asked for over the web.
-    pub fn store(&self) -> Option<String> {
-        let path = self.path.trim_start_matches('/');
-        let amazon = self.host.strip_suffix(".amazonaws.com");
-        if let Some(front) = amazon {
-            let labels: Vec<&str> = front.split('.').collect();
-            let at = labels.iter().position(|label| *label == "s3" || label.starts_with("s3-"))?;
-            let bucket = labels.get(..at).unwrap_or_default().join(".");
-            return Some(if bucket.is_empty() { format!("s3://{path}") } else { format!("s3://{bucket}/{path}") });
-        }
-        let google = ["storage.googleapis.com", "storage.cloud.google.com"];
-        if google.contains(&self.host.as_str()) {
-            return Some(format!("gs://{path}"));
-        }
-        let bucket = self.host.strip_suffix(".storage.googleapis.com").map(|bucket| format!("gs://{bucket}/{path}"));
-        bucket.or_else(|| {
-            self.host.strip_suffix(".blob.core.windows.net").map(|account| format!("az://{account}/{path}"))
-        })
+    /// What of stores is asked for there.
+    pub fn stores(&self) -> &[Stored] {
+        &self.stores
     }
+}
+
+/// Whether a host is that of a store.
+pub fn is_store(host: &str) -> bool {
+    stores::place(host, "").is_some()
+}
+
+/// The beginning of what a store's host has, where an address at it is not read for certain: `s3:`, `s3://bucket`.
+pub(crate) fn start_of_store(text: &str) -> Option<String> {
+    let read = ::url::Url::parse(text).ok()?;
+    let Host::Name(host) = url::read_host(read.host_str()?) else { return None };
+    stores::place(&host, "").map(|place| place.trim_end_matches('/').to_owned())
 }
 
 /// Whether a Vault most likely answers at a host.
 pub fn is_vault(host: &str, port: Option<u16>) -> bool {
     port == Some(8200) || host.split('.').any(|label| label.contains("vault"))
+}
+
+/// What an address that is not read for certain leads to.
+pub(crate) struct Place {
+    /// A Vault most likely answers there.
+    pub is_vault: bool,
+    /// Its path may be one of Vault's.
+    pub is_below_v1: bool,
+    /// It has no path.
+    pub is_whole_host: bool,
+}
+
+impl Place {
+    pub fn of(text: &str) -> Option<Self> {
+        let read = ::url::Url::parse(text).ok()?;
+        Some(Self {
+            is_vault: is_vault(&read.host_str()?.to_ascii_lowercase(), read.port()),
+            is_below_v1: is_below_v1(read.path()),
+            is_whole_host: read.path() == "/",
+        })
+    }
 }
 
 /// Whether a path that is read in different ways may be one of Vault's.

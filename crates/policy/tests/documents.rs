@@ -88,11 +88,15 @@ fn the_whole_schema_is_accepted() {
         (r#""consequences":{"deny":4,"attestHashOnly":true}"#, "/consequences/attestHashOnly"),
         (r#""consequences":{"attest":true,"attestHashOnly":true}"#, ""),
         (r#""tools":{"deny":["TodoWrite:x","Bash:x"],"allow":["TodoWrite:x"]}"#, "/tools/deny/0"),
+        (r#""tools":{"deny":["mcp__srv__"],"requireApproval":["mcp____x"]}"#, "/tools/deny/0 /tools/requireApproval/0"),
+        (r#""tools":{"deny":["mcp__srv","mcp__srv__*"],"allow":["mcp__srv__"]}"#, ""),
         (r#""sublayouts":[{"name":"a","policy":"a.aflock","limits":{"maxTurns":2},"inherit":["files"]}]"#, ""),
     ];
     for (more, expected) in deep {
         assert_eq!(idle(more), expected, "{more}");
     }
+    let allowed = br#"{"version":"1.0","name":"x","tools":{"allow":["mcp__srv__"]}}"#;
+    assert!(Policy::parse(allowed, "/w").unwrap().warnings().concat().contains("names no tool"));
     let full = br#"{"$schema":"x","version":"1.0","name":"x","extends":"base.aflock","identity":{"allowedModels":["m"],"deniedTools":["Bash"]},
         "grants":{"secrets":{"allow":["vault:x"]}},"materialsFrom":{"session":{"path":"p","merkleRoot":"sha512:@128","algorithm":"sha512",
         "constraints":{"maxTurnDistance":5,"requireContiguousTurns":true}},"git":{"treeHash":"@40","branch":"b"},

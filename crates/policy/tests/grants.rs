@@ -80,6 +80,11 @@ fn variables_that_are_denied() {
             ("declare -p GH_TOKEN A=b", Deny),
             ("env -S A=b", Deny),
             ("export NODE_ENV=test && npm test", Allow),
+            ("export A=", Allow),
+            ("export A= B+=", Allow),
+            ("declare -x A=\"\"; declare -a B=()", Allow),
+            ("A= export", Deny),
+            ("export A=; export -p", Deny),
             ("declare -a arr=(1 2)", Allow),
             ("readonly X=1", Allow),
             ("declare -f", Allow),
@@ -118,6 +123,161 @@ fn a_url_that_programs_read_in_different_ways_is_on_no_list() {
     }
     let plain = r#"{"url":"https://x.example/a","prompt":"p"}"#;
     assert_eq!(decided(r#"{"apis":{"deny":["https://evil.example/*"]}}"#, "WebFetch", plain).verdict, Allow);
+}
+
+#[test]
+fn a_name_in_plain_text_is_only_a_word() {
+    let deny = r#"{"secrets":{"deny":["env:GH_TOKEN"]}}"#;
+    let free = [
+        "grep -rn GH_TOKEN .",
+        "rg GH_TOKEN src | head -5",
+        "git commit -m 'document GH_TOKEN'",
+        "git -C sub log --pretty=%s -S GH_TOKEN",
+        "gh pr create --title 'document GH_TOKEN'",
+        "cat docs/GH_TOKEN.md",
+        "find . -name 'GH_TOKEN*'",
+        "echo 'set GH_TOKEN first'",
+        "echo 'set GH_TOKEN first' | tee out.txt",
+        "mkdir GH_TOKEN && grep GH_TOKEN x; npm test",
+    ];
+    let asked = [
+        "echo 'import os; print(os.environ[\"GH_TOKEN\"])' | python3",
+        "echo 'puts ENV[\"GH_TOKEN\"]' > x.rb; ruby x.rb",
+        "printf -v 'a[GH_TOKEN]' x",
+        "rg --pre 'tool GH_TOKEN' x",
+        "git -c alias.x='!tool GH_TOKEN' x",
+        "git rebase --exec 'tool GH_TOKEN' main",
+        "git grep -O'tool GH_TOKEN' x",
+        "./grep GH_TOKEN x",
+        "find . -exec ./tool GH_TOKEN \\;",
+        "sed 's/x/GH_TOKEN/e' x",
+        "python3 tool.py GH_TOKEN",
+        "docker run -e GH_TOKEN x",
+        "ssh host 'tool GH_TOKEN'",
+    ];
+    free.iter().for_each(|text| assert_eq!(line(deny, text), Allow, "{text}"));
+    asked.iter().for_each(|text| assert_ne!(line(deny, text), Allow, "{text}"));
+    all(deny, &[("echo $GH_TOKEN", Deny), ("grep \"$GH_TOKEN\" x", Deny), ("grep -r x $((GH_TOKEN))", Deny)]);
+    assert_eq!(line(r#"{"secrets":{"allow":["env:CI_TOKEN"]}}"#, "grep -rn GH_TOKEN ."), Allow);
+}
+
+#[test]
+fn variables_in_arithmetic_are_read() {
+    all(
+        r#"{"secrets":{"deny":["env:GH_TOKEN"]}}"#,
+        &[
+            ("set -u; : $((GH_TOKEN))", Deny),
+            ("((GH_TOKEN))", Deny),
+            ("[[ GH_TOKEN -eq 0 ]]", Deny),
+            ("[[ 0 -lt GH_TOKEN+1 ]]", Deny),
+            ("echo ${a[GH_TOKEN]}", Deny),
+            ("echo ${x:GH_TOKEN}", Deny),
+            ("echo ${x:0:GH_TOKEN}", Deny),
+            ("echo $[GH_TOKEN]", Deny),
+            ("for((i=GH_TOKEN;;)); do :; done", Deny),
+            ("a[GH_TOKEN]=1", Deny),
+            ("n=GH_TOKEN; echo $((n + 1))", Deny),
+            ("declare -i n; n=GH_TOKEN", Deny),
+            ("let n=GH_TOKEN", Deny),
+            ("declare -n n=GH_TOKEN; echo $n", Deny),
+            ("[[ -v a[GH_TOKEN] ]]", Deny),
+            ("declare -n n=OTHER; echo $n", Allow),
+            ("((GH_TOKEN = GH_TOKEN + 1))", Deny),
+            ("((0 && (GH_TOKEN=1), GH_TOKEN))", Deny),
+            ("(declare -A a); echo ${a[GH_TOKEN]}", Deny),
+            ("((GH_TOKEN=1/0)); echo $GH_TOKEN", Deny),
+            ("false && ((GH_TOKEN=1)); echo $GH_TOKEN", Deny),
+            ("GH_TOKEN=1; echo $((GH_TOKEN))", Allow),
+            ("((GH_TOKEN=1)); echo $GH_TOKEN", Allow),
+            ("declare -A a=([GH_TOKEN]=1); echo ${a[GH_TOKEN]}", Allow),
+            ("[[ GH_TOKEN == x ]]", Allow),
+            ("for ((i=0; i<3; i++)); do echo $((i * 2)) ${a[i]}; done", Allow),
+            ("echo $((1 + 16#FF)) ${x:1:2} ${a[0]}", Allow),
+        ],
+    );
+    all(
+        r#"{"secrets":{"allow":["env:CI"]}}"#,
+        &[
+            ("for ((KEY=0; KEY<3; KEY++)); do echo $KEY $((KEY + 1)) ${a[KEY]}; done", Allow),
+            ("KEY=0; while ((KEY < 3)); do ((KEY++)); done", Allow),
+            ("((KEY=0)); ((KEY += 2)); echo $KEY", Allow),
+            ("echo $((count + 1)) $(( ($# + RANDOM) % 7 )) ${args[i]}", Allow),
+            ("((KEY++))", Deny),
+        ],
+    );
+}
+
+/// Runs each line under a list of one entry.
+fn one(kind: &str, list: &str, cases: &[(&str, &str, Verdict)]) {
+    for (entry, text, expected) in cases {
+        let grants = format!(r#"{{"{kind}":{{"{list}":["{entry}"]}}}}"#);
+        assert_eq!(line(&grants, text), *expected, "{grants}: {text}");
+    }
+}
+
+#[test]
+fn an_address_in_an_entry_is_read_as_one_in_a_call() {
+    one(
+        "apis",
+        "deny",
+        &[
+            ("https://bücher.example/*", "curl https://bücher.example/a", Deny),
+            ("https://bücher.example/*", "curl https://xn--bcher-kva.example/a", Deny),
+            ("https://*.bücher.example/*", "curl https://a.BÜCHER.example/a", Deny),
+            ("bücher.example", "curl https://bucher.example/a", Allow),
+            ("https://x.example./a", "curl https://x.example/a", Deny),
+            ("https://x.example/a", "curl https://x.example./a", Deny),
+            ("https://x.example:443/a", "curl https://x.example/a", Deny),
+            ("https://x.example:8443/a", "curl https://x.example/a", Allow),
+            ("https://x.example/%61", "curl https://x.example/a", Deny),
+            ("https://x.example/%61", "curl https://x.example/%61", Deny),
+            ("https://x.example/%2a", "curl https://x.example/a", Allow),
+            ("https://x.example/a%2Fb", "curl https://x.example/a/b", Deny),
+            ("https://x.example/c/../a", "curl https://x.example/a", Deny),
+            ("https://x.example/a%20b", "curl 'https://x.example/a b'", Deny),
+            ("https://[::1]/*", "curl -g 'https://[::1]/a'", Deny),
+            ("https://[::1]/*", "curl -g 'https://[0:0:0:0:0:0:0:1]/a'", Deny),
+            ("https://[0:0::1]/*", "curl -g 'https://[::1]:8443/a'", Deny),
+            ("https://[::1]/*", "curl -g 'https://[::2]/a'", Allow),
+            ("https://127.0.0.1/*", "curl -g 'https://[::ffff:127.0.0.1]/a'", Deny),
+            ("https://[::ffff:127.0.0.1]/*", "curl https://127.0.0.1/a", Deny),
+            ("https://127.1/*", "curl https://2130706433/a", Deny),
+            ("wss://x.example/*", "curl wss://x.example/a", Deny),
+            ("ws://x.example/*", "curl https://x.example/a", Deny),
+            ("{https,ftp}://{x,y}.example/*", "curl https://y.example/a", Deny),
+            ("*://x.example/*", "curl http://x.example/a", Deny),
+            ("https://[xy].example/*", "curl https://y.example/a", Deny),
+            ("https://x.example/v?/a", "curl https://x.example/v2/a", Deny),
+            ("https://x.example/{a*,b*}", "curl https://x.example/b1/c", Deny),
+            ("https://x.example/{a*,b*}", "curl https://x.example/c", Allow),
+            ("https://x.example/{a*,b*}/d", "curl https://x.example/b1/c/d", Allow),
+        ],
+    );
+    one(
+        "apis",
+        "allow",
+        &[
+            ("https://x.example:443/a%20b", "curl https://x.example/a%20b", Allow),
+            ("https://bücher.example/%61", "curl https://xn--bcher-kva.example/a", Allow),
+            ("https://x.example/%2a", "curl https://x.example/a", Deny),
+            ("https://x.example/a%2Fb", "curl https://x.example/a/b", Deny),
+            ("https://127.0.0.1/*", "curl -g 'https://[::ffff:127.0.0.1]/a'", Deny),
+            ("wss://x.example/*", "curl https://x.example/a", Allow),
+            ("https://x.example/{a*,b*}", "curl https://x.example/a/b", Allow),
+        ],
+    );
+    one(
+        "storage",
+        "deny",
+        &[
+            ("s3://prod/%61", "aws s3 cp s3://prod/a .", Deny),
+            ("s3://prod/%61", "aws s3 cp s3://prod/%61 .", Deny),
+            ("S3://Prod/*", "aws s3 cp s3://prod/x .", Deny),
+            ("https://prod.s3.amazonaws.com/*", "curl https://prod.s3.amazonaws.com/x", Deny),
+            ("s3://{prod*,live*}", "aws s3 cp s3://live1/a/b .", Deny),
+        ],
+    );
+    one("storage", "allow", &[("s3://prod/%61", "aws s3 cp s3://prod/a .", Deny)]);
 }
 
 #[test]
@@ -207,6 +367,62 @@ fn paths_of_vault() {
             ("vault status", Allow),
         ],
     );
+}
+
+#[test]
+fn paths_of_vault_however_they_are_written() {
+    all(
+        r#"{"secrets":{"allow":["vault:secret/data/readonly/*"]}}"#,
+        &[
+            ("vault kv get secret/readonly/../other", Deny),
+            ("vault read secret/data/readonly/../other", Deny),
+            ("vault kv get secret/other/../readonly/a", Deny),
+            ("vault kv get -mount=secret ../data/readonly/a", Deny),
+            ("vault kv get -field password secret/readonly/a", Allow),
+            ("vault kv get -mount secret -field=password readonly/a", Allow),
+            ("vault kv get secret//readonly/a", Allow),
+            ("vault kv metadata get secret/readonly/a", Deny),
+            ("curl https://vault.x.example/v1/secret/data/readonly/%61", Allow),
+            ("curl https://vault.x.example/v1/secret/data/readonly/../other", Deny),
+            ("curl https://vault.x.example/v1/secret/data/readonly/$X", Ask),
+            ("curl https://vault.x.example/ui/$X", Allow),
+            ("curl https://x.example/v1/$X", Allow),
+        ],
+    );
+    // However the entry is written.
+    for entry in
+        ["secret/prod/**", "secret/data/prod/**", "/v1/secret/data/prod/*", "secret/dev/../prod/*", "secret/%70rod/*"]
+    {
+        all(
+            &format!(r#"{{"secrets":{{"deny":["vault:{entry}"]}}}}"#),
+            &[
+                ("vault kv get secret/prod/x", Deny),
+                ("vault kv get secret/dev/../prod/x", Deny),
+                ("vault kv get -mount=secret dev/../prod/x", Deny),
+                ("vault kv get -mount=secret ../secret/data/prod/x", Deny),
+                ("vault kv get -namespace ns secret/prod/x", Deny),
+                ("vault kv get -mount=$M prod/x", Ask),
+                ("vault kv metadata get secret/prod/x", Deny),
+                ("vault read secret/data/prod/x", Deny),
+                ("vault read secret/metadata/prod/x", Deny),
+                ("vault read secret/prod/x", Deny),
+                ("vault read ../v1/secret/prod/x", Deny),
+                ("vault patch secret/data/prod/x a=b", Deny),
+                ("curl https://vault.example/v1/secret/data/prod/x", Deny),
+                ("curl https://vault.example/v1/secret/prod/x", Deny),
+                ("curl https://vault.example/v1/secret/data/dev/..%2fprod/x", Ask),
+                ("curl https://v.example/v1/secret/data/prod/x", Ask),
+                ("curl $VAULT_ADDR/v1/secret/data/prod/x", Ask),
+                ("curl https://$HOST/v1/secret/data/dev/x", Allow),
+                ("curl https://v.example/v1/$X", Allow),
+                ("vault kv get secret/dev/x", Allow),
+                ("vault kv get secret/production/x", Allow),
+                ("vault read secret/data/dev/x", Allow),
+            ],
+        );
+    }
+    let deep = r#"{"secrets":{"deny":["vault:team/kv/data/prod/*"]}}"#;
+    all(deep, &[("vault kv get team/kv/prod/x", Deny), ("vault kv get team/kv/dev/x", Allow)]);
 }
 
 #[test]
@@ -321,6 +537,60 @@ fn storage() {
 }
 
 #[test]
+fn stores_over_the_web() {
+    let json = "curl https://storage.googleapis.com";
+    all(
+        r#"{"storage":{"deny":["s3://prod/**","gs://prod/*"]}}"#,
+        &[
+            ("curl https://s3.amazonaws.com/%70rod/x", Deny),
+            ("curl https://s3.amazonaws.com/a/../prod/x", Deny),
+            ("curl https://s3.amazonaws.com//prod/x", Ask),
+            ("curl https://s3.amazonaws.com/prod%2Fx", Deny),
+            ("curl https://other.s3.amazonaws.com//x", Allow),
+            (&format!("{json}/prod/x"), Deny),
+            (&format!("{json}/storage/v1/b/prod/o/x"), Deny),
+            (&format!("{json}/storage/v1/b/prod/o/a%2Fb"), Deny),
+            (&format!("{json}/download/storage/v1/b/prod/o/x?alt=media"), Deny),
+            (&format!("{json}/upload/storage/v1/b/prod/o?name=x"), Deny),
+            (&format!("{json}/storage/v1/b/open/o/x/copyTo/b/prod/o/y"), Deny),
+            (&format!("{json}/storage/v1/b/$X/o/y"), Ask),
+            (&format!("{json}/batch/storage/v1"), Ask),
+            (&format!("{json}/storage/v1/b/open/o/x"), Allow),
+            ("curl https://www.googleapis.com/storage/v1/b/%70rod/o/x", Deny),
+            ("curl https://www.googleapis.com/storage/v1/b/open/o/prod%2Fx", Allow),
+            ("curl https://www.googleapis.com/drive/v3/files/x", Allow),
+            ("aws s3api copy-object --copy-source %70rod/x --bucket mine --key y", Deny),
+            ("aws s3 cp s3://PROD/x .", Deny),
+        ],
+    );
+    all(
+        r#"{"storage":{"allow":["gs://open/*"]},"apis":{"allow":[]}}"#,
+        &[
+            ("curl https://www.googleapis.com/storage/v1/b/open/o/a%2Fb", Allow),
+            ("curl https://www.googleapis.com/storage/v1/b/open/o/x/rewriteTo/b/other/o/y", Deny),
+            ("curl https://storage.googleapis.com/upload/storage/v1/b/open/o", Allow),
+            ("curl https://storage.googleapis.com/storage/v1/b/other/o/x", Deny),
+        ],
+    );
+}
+
+#[test]
+fn what_curl_asks_for_instead_of_its_urls_path() {
+    all(
+        r#"{"apis":{"deny":["https://api.github.com/orgs/*"]}}"#,
+        &[
+            ("curl https://api.github.com --request-target /orgs/x", Deny),
+            ("sudo curl --request-t /orgs/x api.github.com/user", Deny),
+            ("curl --request-target https://api.github.com/orgs/x https://api.github.com", Deny),
+            ("curl --request-target $X https://api.github.com", Ask),
+            ("curl --request-target /user https://api.github.com", Allow),
+            ("curl --request GET https://api.github.com", Allow),
+            ("curl --request-target /orgs/x https://x.example", Allow),
+        ],
+    );
+}
+
+#[test]
 fn what_gh_asks_of_the_api() {
     let grants = r#"{"apis":{"deny":["https://api.github.com/repos/acme/secret/*"]}}"#;
     all(
@@ -387,6 +657,41 @@ fn what_can_match_nothing_is_not_enforced() {
         idle(r#"{"secrets":{"deny":["AWS_KEY","env:X"]},"storage":{"deny":["bucket"]}}"#),
         ["/grants/secrets/deny/0", "/grants/storage/deny/0"]
     );
+    let none = |kind: &str, entry: &str| idle(&format!(r#"{{"{kind}":{{"deny":["{entry}"]}}}}"#)).len() == 1;
+    for entry in [
+        "ftp://x.example/*",
+        "https://u@x.example/a",
+        "https://x.example/a#b",
+        "https://x.example/a?b=c",
+        "x.example?b=*",
+        "https://x.example:port/a",
+        "https://..x/a",
+        "https:///a",
+        "https://*.bü*.example/",
+        "https://a%2eb/",
+    ] {
+        assert!(none("apis", entry), "{entry}");
+    }
+    for entry in ["https://x.example/a", "file:///a", "arn:aws:s3:::prod/*"] {
+        assert!(none("storage", entry), "{entry}");
+    }
+    for entry in ["env:$X", "env:A B", "env:A=b", "env:", "vault:", "vault:https://v/x", "vault:a/b#c", "op://a/b"] {
+        assert!(none("secrets", entry), "{entry}");
+    }
+    for (kind, entry) in [
+        ("apis", "wss://x.example/*"),
+        ("apis", "https://x.example/v?/b"),
+        ("apis", "https://[a-c].example/*"),
+        ("apis", "https://*"),
+        ("apis", "*"),
+        ("storage", "https://b.s3.amazonaws.com/*"),
+        ("storage", "https://*/a"),
+        ("storage", "s3://b/a#b"),
+        ("secrets", "env:*"),
+        ("secrets", "{env:A,vault:b}"),
+    ] {
+        assert!(!none(kind, entry), "{entry}");
+    }
     assert_eq!(
         idle(r#"{"secrets":{"deny":["env:X"],"allow":["vault:a/*"]},"apis":{"deny":["x.example"]}}"#),
         [] as [&str; 0]

@@ -24,7 +24,8 @@ impl Entry {
         let wide = Reading::Wide;
         let (first, rest) = text.split_once(':').unwrap_or((text, ""));
         if let Some((scheme, _)) = text.split_once("://") {
-            let kind = if matches!(scheme, "http" | "https") { Kind::Apis } else { Kind::Storage };
+            let web = matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https" | "ws" | "wss");
+            let kind = if web { Kind::Apis } else { Kind::Storage };
             return Some(Self::Resource(kind, Pattern::parse(kind, pointer, text, root, wide)?));
         }
         match first {

@@ -5,9 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Grants, Kind, Lists, Pattern};
+use super::{Grants, Kind, Lists, Pattern, vault};
 use crate::rules::Reading;
-use crate::web::{self, Web};
+use crate::url;
+use crate::web::{self, Stored, Web};
 
 /// What refuses a secret that nothing grants.
 const SECRETS: &str = "/grants/secrets/allow";
@@ -23,36 +24,46 @@ pub struct GrantRule(Pattern);
 struct Written {
     pointer: String,
     text: String,
+    /// It stands in a list of what is allowed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    narrow: bool,
 }
 
 impl TryFrom<Written> for GrantRule {
     type Error = String;
 
     fn try_from(written: Written) -> Result<Self, String> {
-        let Written { pointer, text } = written;
-        let vault = text.starts_with("vault:") && !text.starts_with("vault://");
-        let kind = if vault || text.starts_with("env:") { Kind::Secrets } else { Kind::Storage };
-        let pattern = Pattern::parse(kind, pointer, &text, "/", Reading::Wide);
+        let Written { pointer, text, narrow } = written;
+        let reading = if narrow { Reading::Narrow } else { Reading::Wide };
+        let kind = match text.split_once(':') {
+            Some(("env" | "vault", _)) => Kind::Secrets,
+            Some((scheme, _)) if scheme.to_ascii_lowercase().starts_with("http") => Kind::Apis,
+            Some(("ws" | "wss", _)) => Kind::Apis,
+            _ => Kind::Storage,
+        };
+        let pattern = Pattern::parse(kind, pointer, &text, "/", reading);
         pattern.map(Self).ok_or_else(|| format!("`{text}` is no pattern of a variable or a URL"))
     }
 }
 
 impl From<GrantRule> for Written {
     fn from(rule: GrantRule) -> Self {
-        Self { pointer: rule.0.pointer, text: rule.0.text }
+        let Pattern { pointer, text, reading, .. } = rule.0;
+        Self { pointer, text, narrow: reading == Reading::Narrow }
     }
 }
 
 impl PartialEq for GrantRule {
     fn eq(&self, other: &Self) -> bool {
-        (&self.0.pointer, &self.0.text) == (&other.0.pointer, &other.0.text)
+        let parts = |rule: &Self| (rule.0.pointer.clone(), rule.0.text.clone(), rule.0.reading);
+        parts(self) == parts(other)
     }
 }
 
 impl Eq for GrantRule {}
 
 impl GrantRule {
-    /// The pattern, in the form that it is compared in.
+    /// The pattern as it is written, with its scheme.
     pub fn pattern(&self) -> &str {
         &self.0.text
     }
@@ -119,36 +130,47 @@ impl WebGrants {
         let authority = port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
         let web = path.starts_with('/').then(|| Web::read(&format!("{scheme}://{authority}{path}"))).flatten();
         let Some(web) = web else { return self.unclear(host, port, path) };
-        let spellings = web.spellings();
+        let spelling = web.spelling();
         if let Some(refused) = self.vault_refusal(&web) {
             return Some(refused);
         }
-        let matches = |rule: &Pattern, texts: &[String]| texts.iter().any(|text| rule.matches(text));
-        if let Some(store) = web.store().filter(|_| !self.storage.is_empty()) {
-            let stored = [vec![store], spellings.clone()].concat();
-            let refused = self.storage.denying(|rule| matches(rule, &stored));
-            if refused.is_some() {
-                return refused;
-            }
-            match self.storage.allows(|rule| matches(rule, &stored)) {
-                // What is granted of storage needs no grant as an API.
-                Some(true) => return None,
-                Some(false) => return Some("/grants/storage/allow"),
-                None => {}
+        let mut granted = !web.stores().is_empty();
+        for store in web.stores() {
+            match self.store_refusal(store, &spelling) {
+                Ok(allowed) => granted &= allowed,
+                Err(refused) => return Some(refused),
             }
         }
-        let wide = [spellings.clone(), web.wide()].concat();
-        let allowed = |rule: &Pattern| spellings.iter().all(|text| rule.matches(text));
-        let absent = self.apis.allows(allowed) == Some(false);
-        self.apis.denying(|rule| matches(rule, &wide)).or(absent.then_some("/grants/apis/allow"))
+        if granted {
+            return None;
+        }
+        let wide = web.wide();
+        let absent = self.apis.allows(|rule| rule.matches(&spelling)) == Some(false);
+        self.apis.denying(|rule| wide.iter().any(|text| rule.matches(text))).or(absent.then_some("/grants/apis/allow"))
+    }
+
+    /// What refuses something in a store; else whether it is granted, and needs no grant as an API.
+    fn store_refusal(&self, store: &Stored, spelling: &str) -> Result<bool, &str> {
+        let texts = [store.address.as_str(), spelling];
+        let any = |test: &dyn Fn(&str) -> bool| texts.iter().any(|text| test(text));
+        let denied = |rule: &Pattern| any(&|text| rule.matches(text) || store.open && rule.may_match_below(text));
+        let allowed =
+            |rule: &Pattern| any(&|text| if store.open { rule.covers_below(text) } else { rule.matches(text) });
+        if let Some(refused) = self.storage.denying(denied) {
+            return Err(refused);
+        }
+        match self.storage.allows(allowed) {
+            Some(false) => Err("/grants/storage/allow"),
+            allowed => Ok(allowed == Some(true)),
+        }
     }
 
     /// What refuses a path of Vault: a denied one at any host, others where a Vault most likely answers.
     fn vault_refusal(&self, web: &Web) -> Option<&str> {
-        let paths: Vec<String> = web.vault_paths();
-        let denied = self.vault.denying(|rule| paths.iter().any(|path| rule.matches(path)));
-        let allowed = |rule: &Pattern| paths.iter().all(|path| rule.matches(path));
-        let absent = || !paths.is_empty() && web.is_vault() && self.vault.allows(allowed) == Some(false);
+        let asked = vault::asked(&web.vault_path()?);
+        let denied = self.vault.denying(|rule| asked.wide.iter().any(|path| rule.matches(path)));
+        let allowed = |rule: &Pattern| asked.spellings.iter().all(|path| rule.matches(path));
+        let absent = || web.is_vault() && self.vault.allows(allowed) == Some(false);
         denied.or_else(|| absent().then_some(SECRETS))
     }
 
@@ -164,8 +186,15 @@ impl WebGrants {
         if web::is_vault(host, port) && self.vault.allow.is_some() {
             return Some(SECRETS);
         }
+        if let Some(start) = web::start_of_store(&format!("https://{host}/")) {
+            let refused = self.store_refusal(&Stored { address: start, open: true }, "https:").err();
+            if refused.is_some() {
+                return refused;
+            }
+        }
+        let wide = wide_starts(host, port);
         let starts = starts(host, port);
-        let denied = |rule: &Pattern| starts.iter().any(|start| rule.may_match_below(start));
+        let denied = |rule: &Pattern| wide.iter().any(|start| rule.may_match_below(start));
         let covered = |rule: &Pattern| starts.iter().all(|start| rule.covers_below(start));
         let absent = self.apis.allows(covered) == Some(false);
         self.apis.denying(denied).or(absent.then_some("/grants/apis/allow"))
@@ -174,9 +203,15 @@ impl WebGrants {
     /// The pointer of a rule that denies everything of a host, whatever is asked for there: of a connection that is not read, no other can
     /// be held.
     pub fn denies_host(&self, host: &str, port: Option<u16>) -> Option<&str> {
-        let starts = starts(host, port);
+        let starts = wide_starts(host, port);
         self.apis.denying(|rule| starts.iter().any(|start| rule.covers_below(start)))
     }
+}
+
+/// The same, and at the address that its own stands for.
+fn wide_starts(host: &str, port: Option<u16>) -> Vec<String> {
+    let inner = url::inner_v4(host).map(|inner| starts(&inner, port));
+    starts(host, port).into_iter().chain(inner.unwrap_or_default()).collect()
 }
 
 /// A host in any of the web's schemes, with its port and without.
@@ -194,7 +229,7 @@ fn starts(host: &str, port: Option<u16>) -> Vec<String> {
 impl Grants {
     /// What is said of requests.
     pub fn web(&self) -> WebGrants {
-        let (all, vault) = (|_: &Pattern| true, |rule: &Pattern| rule.first().starts_with("vault:"));
+        let (all, vault) = (|_: &Pattern| true, |rule: &Pattern| rule.is_of("vault:"));
         WebGrants {
             apis: WebLists::of(&self.apis, all),
             storage: WebLists::of(&self.storage, all),
@@ -204,7 +239,7 @@ impl Grants {
 
     /// The variables that must not be used.
     pub fn refused_variables(&self) -> Vec<GrantRule> {
-        let about = |rule: &&Pattern| rule.first().starts_with("env:");
+        let about = |rule: &&Pattern| rule.is_of("env:");
         self.secrets.deny.iter().filter(about).cloned().map(GrantRule).collect()
     }
 }
@@ -270,6 +305,20 @@ mod tests {
         let refused = web.refusal(("https", "bucket.s3.amazonaws.com", None), "/other");
         assert_eq!(refused, Some("/grants/storage/allow"));
         assert_eq!(web.refusal(("https", "x.example", None), "/"), Some("/grants/apis/allow"));
+    }
+
+    #[test]
+    fn stores_are_known_however_they_are_asked() {
+        let web = kept(&grants(r#"{"apis":{"allow":[]},"storage":{"allow":["gs://b/*"],"deny":["gs://b/keys/*"]}}"#));
+        let ask = |path| web.refusal(("https", "storage.googleapis.com", None), path);
+        let deny = Some("/grants/storage/deny/0");
+        assert_eq!(ask("/storage/v1/b/b/o/open%2Fx?alt=media"), None);
+        assert_eq!(ask("/storage/v1/b/b/o/keys%2Fx"), deny);
+        assert_eq!(ask("/%62/%6beys/x"), deny);
+        // What an upload's body names, and a path that is read in different ways, may be what is denied.
+        assert_eq!(ask("/upload/storage/v1/b/b/o"), deny);
+        assert_eq!(ask("//b/open/x"), deny);
+        assert_eq!(ask("/storage/v1/b/other/o/x"), Some("/grants/storage/allow"));
     }
 
     #[test]

@@ -4,13 +4,15 @@
 //! nothing and is told as not enforced. Invariant: a last `*` takes everything behind it, any other stays between slashes.
 //! Page: `spec/grants.md`.
 
+mod address;
 mod kept;
 mod known;
+pub(crate) mod vault;
 
 use serde::{Deserialize, Serialize};
 use writ_core::json::Value;
 
-use crate::glob::Glob;
+use crate::glob::{Glob, unfold};
 use crate::rules::{PathRule, Reading};
 
 pub use kept::{GrantRule, WebGrants};
@@ -73,86 +75,90 @@ pub struct Pattern {
     /// Its JSON pointer.
     pub pointer: String,
     text: String,
+    reading: Reading,
     matches: Matches,
 }
 
 #[derive(Clone, Debug)]
 enum Matches {
-    /// A text in segments; the second is what stands in front of everything that a last `*` takes: the folder, or the name's beginning.
-    Text(Glob, Option<Glob>),
+    /// A text in segments, one for each way to read it.
+    Text(Vec<TextPattern>),
     /// A path: files are the world's, not a text.
     File(PathRule),
 }
 
-impl Pattern {
-    /// Compiles one entry; `None` where it is of no known shape.
-    pub fn parse(kind: Kind, pointer: String, text: &str, root: &str, reading: Reading) -> Option<Self> {
-        let text = match kind {
-            Kind::Secrets => {
-                let (source, place) = text.split_once(':')?;
-                if source == "file" {
-                    let rule =
-                        PathRule::parse(pointer.clone(), place, root, reading).ok().filter(|rule| !rule.negated)?;
-                    return Some(Self { pointer, text: text.to_owned(), matches: Matches::File(rule) });
-                }
-                let known = matches!(source, "env" | "vault") && !place.is_empty();
-                known.then(|| format!("{source}:{}", place.trim_start_matches('/')))?
-            }
-            Kind::Apis if !text.contains("://") => lowered(&format!("https://{text}")),
-            Kind::Apis | Kind::Storage => lowered(text.split_once("://").map(|_| text)?),
-        };
+/// One way to read a text.
+#[derive(Clone, Debug)]
+struct TextPattern {
+    text: String,
+    glob: Glob,
+    /// What stands in front of everything that a last `*` takes: the folder, or the name's beginning.
+    stem: Option<Glob>,
+}
+
+impl TextPattern {
+    fn parse(text: &str) -> Option<Self> {
         // A host alone means all of it.
-        let whole = kind != Kind::Secrets
-            && text.split_once("://").is_some_and(|(_, rest)| !rest.trim_end_matches('/').contains('/'));
-        let text = if whole { format!("{}/*", text.trim_end_matches('/')) } else { text };
+        let whole = text.split_once("://").is_some_and(|(_, rest)| !rest.trim_end_matches('/').contains('/'));
+        let text = if whole { format!("{}/*", text.trim_end_matches('/')) } else { text.to_owned() };
         let stem = text.strip_suffix("/**").or_else(|| text.strip_suffix("/*"));
         let stem = stem.or_else(|| Some(text.as_str()).filter(|text| text.ends_with('*') && !text.ends_with("\\*")));
         let glob = Glob::parse(&stem.map_or_else(|| text.clone(), |stem| format!("{stem}/**"))).ok()?;
         let stem = stem.map(Glob::parse).transpose().ok()?;
-        Some(Self { pointer, text, matches: Matches::Text(glob, stem) })
+        Some(Self { text, glob, stem })
     }
 
-    /// Its first segment.
-    pub fn first(&self) -> &str {
-        self.text.split('/').next().unwrap_or_default()
+    fn matches(&self, text: &str) -> bool {
+        self.glob.matches(text) || self.stem.as_ref().is_some_and(|stem| stem.matches(text))
+    }
+}
+
+impl Pattern {
+    /// Compiles one entry; `None` where nothing could ever match it.
+    pub fn parse(kind: Kind, pointer: String, text: &str, root: &str, reading: Reading) -> Option<Self> {
+        let written = text.to_owned();
+        if let Some(path) = text.strip_prefix("file:").filter(|_| kind == Kind::Secrets) {
+            let rule = PathRule::parse(pointer.clone(), path, root, reading).ok().filter(|rule| !rule.negated)?;
+            return Some(Self { pointer, text: written, reading, matches: Matches::File(rule) });
+        }
+        let texts = unfold(text).ok()?;
+        let texts = texts.iter().flat_map(|text| address::patterns(kind, text, reading));
+        let patterns: Vec<TextPattern> = texts.filter_map(|text| TextPattern::parse(&text)).collect();
+        let text = if kind == Kind::Apis && !text.contains("://") { format!("https://{text}") } else { written };
+        (!patterns.is_empty()).then_some(Self { pointer, text, reading, matches: Matches::Text(patterns) })
+    }
+
+    /// Whether it is about secrets of a source: `env:`, `vault:`.
+    pub fn is_of(&self, source: &str) -> bool {
+        self.any(|pattern| pattern.text.starts_with(source))
     }
 
     /// Whether it names exactly this.
     pub fn matches(&self, text: &str) -> bool {
-        match &self.matches {
-            Matches::Text(glob, stem) => glob.matches(text) || stem.as_ref().is_some_and(|stem| stem.matches(text)),
-            Matches::File(_) => false,
-        }
+        self.any(|pattern| pattern.matches(text))
     }
 
     /// Whether something that begins with these segments may be named.
     pub fn may_match_below(&self, start: &str) -> bool {
-        match &self.matches {
-            Matches::Text(glob, _) => self.matches(start) || glob.leads_through(start),
-            Matches::File(_) => false,
-        }
+        self.any(|pattern| pattern.matches(start) || pattern.glob.leads_through(start))
     }
 
     /// Whether everything is named that begins with these segments.
     pub fn covers_below(&self, start: &str) -> bool {
-        matches!(&self.matches, Matches::Text(glob, _) if glob.covers_below(start))
+        self.any(|pattern| pattern.glob.covers_below(start))
+    }
+
+    fn any(&self, test: impl Fn(&TextPattern) -> bool) -> bool {
+        matches!(&self.matches, Matches::Text(patterns) if patterns.iter().any(test))
     }
 
     /// The path that it is, where it names files.
     pub const fn file(&self) -> Option<&PathRule> {
         match &self.matches {
             Matches::File(rule) => Some(rule),
-            Matches::Text(..) => None,
+            Matches::Text(_) => None,
         }
     }
-}
-
-/// Scheme and host in lower case.
-fn lowered(text: &str) -> String {
-    let host = text.find("://").map_or(0, |at| at + 3);
-    let end = text.get(host..).and_then(|rest| rest.find('/')).map_or(text.len(), |at| host + at);
-    let (front, back) = (text.get(..end).unwrap_or_default(), text.get(end..).unwrap_or_default());
-    format!("{}{back}", front.to_ascii_lowercase())
 }
 
 impl Grants {

@@ -12,6 +12,7 @@ mod line;
 mod open;
 mod paths;
 mod pattern;
+mod plain_text;
 mod repository;
 mod resources;
 mod template;

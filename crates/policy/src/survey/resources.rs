@@ -5,14 +5,15 @@
 //! held against every rule that it may break. Page: `spec/grants.md`.
 
 use writ_core::{Span, secret};
-use writ_shell::{Access, Analysis, Command, NetTarget, Part, Word};
+use writ_shell::{Access, Analysis, Command, NetTarget, NetUse, Part, Word};
 
 use super::Survey;
+use super::plain_text::only_text;
 
 use crate::facts::{Host, PathFact, PathKind, ResourceFact};
 use crate::grants::{Kind, Pattern, is_secret_file, is_secret_variable, keeps_secrets};
 use crate::url;
-use crate::web::Web;
+use crate::web::{self, Web};
 
 /// Schemes of stores, beside those that patterns name.
 const STORES: [&str; 14] =
@@ -66,7 +67,7 @@ impl Survey<'_> {
         self.object(kind, shown, span, hits, refused, perhaps);
     }
 
-    fn object(
+    pub(super) fn object(
         &mut self,
         kind: Kind,
         shown: &str,
@@ -97,8 +98,9 @@ impl Survey<'_> {
         for variable in &analysis.variables {
             self.variable(&variable.name, Some(variable.span), true);
         }
-        for command in &analysis.commands {
-            self.command_resources(command);
+        for (command, text) in analysis.commands.iter().zip(only_text(&analysis.commands)) {
+            self.command_resources(command, text);
+            self.request_targets(command, &analysis.nets);
         }
         for net in &analysis.nets {
             match &net.target {
@@ -123,7 +125,7 @@ impl Survey<'_> {
         let unknown = name.is_empty();
         let text = format!("env:{name}");
         let about = |pattern: &&Pattern| match name {
-            "*" | "" => pattern.first().starts_with("env:"),
+            "*" | "" => pattern.is_of("env:"),
             _ => pattern.matches(&text),
         };
         self.label_resource(Kind::Secrets, |pattern| about(&pattern).then_some(sure && !unknown));
@@ -137,7 +139,8 @@ impl Survey<'_> {
         self.object(Kind::Secrets, shown, span, hits, refused, unknown || !sure);
     }
 
-    fn command_resources(&mut self, command: &Command) {
+    /// With `text`, a name in an argument is only a word.
+    fn command_resources(&mut self, command: &Command, text: bool) {
         let texts: Vec<Option<String>> = command.words.iter().map(Word::literal).collect();
         let program = texts.first().and_then(Option::as_deref).unwrap_or_default();
         let program = program.rsplit('/').next().unwrap_or_default();
@@ -175,17 +178,16 @@ impl Survey<'_> {
         }
         let deep = goes_below(program, arguments);
         for word in command.words.get(1..).unwrap_or_default() {
-            self.word_resources(word, deep, command.span);
+            self.word_stores(word, deep, command.span);
+            if !text {
+                self.word_names(word, command.span);
+            }
         }
     }
 
-    /// Names of variables and URLs of stores inside an argument.
-    fn word_resources(&mut self, word: &Word, deep: bool, span: Span) {
-        let texts = word.parts.iter().map(|part| match part {
-            Part::Text(text) | Part::Glob(text) => text.as_str(),
-            Part::Unknown(_) => "\u{1}",
-        });
-        let text: String = texts.collect();
+    /// URLs of stores inside an argument.
+    fn word_stores(&mut self, word: &Word, deep: bool, span: Span) {
+        let text = shown(word);
         for piece in text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '=' | ',' | '(' | ')' | ';')) {
             if piece.split_once("://").is_some_and(|(scheme, _)| self.is_store(scheme)) {
                 // What a pattern stands for, and what lies below, is not known.
@@ -197,9 +199,14 @@ impl Survey<'_> {
                 self.url_text(&text, Some(span));
             }
         }
+    }
+
+    /// Names of variables inside an argument: another program may read them.
+    fn word_names(&mut self, word: &Word, span: Span) {
         if !self.policy.grants.of(Kind::Secrets).any() && !self.policy.flow.any() {
             return;
         }
+        let text = shown(word);
         let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let upper = |name: &&str| {
             name.len() > 2
@@ -207,7 +214,7 @@ impl Survey<'_> {
                 && !name.bytes().any(|c| c.is_ascii_lowercase())
         };
         for name in text.split(|c: char| !letter(c)).filter(upper) {
-            // Another program may read it: `awk 'ENVIRON["X"]'`, `docker run -e X`. In a longer text only what is forbidden counts.
+            // `awk 'ENVIRON["X"]'`, `docker run -e X`. In a longer text only what is forbidden counts.
             let alone = name == text && is_secret_variable(name);
             let text = format!("env:{name}");
             let deny = &self.policy.grants.of(Kind::Secrets).deny;
@@ -250,13 +257,30 @@ impl Survey<'_> {
         }
     }
 
+    /// `curl --request-target PATH URL`: that path is asked for instead of the URL's own.
+    fn request_targets(&mut self, command: &Command, nets: &[NetUse]) {
+        let mut words = command.words.iter();
+        if words.next().and_then(Word::literal).is_none_or(|name| name.rsplit('/').next() != Some("curl")) {
+            return;
+        }
+        let flag = |word: &Word| word.literal().is_some_and(|text| is_request_target(&text));
+        let Some(target) = words.find(|word| flag(word)).and_then(|_| words.next()).map(shown) else { return };
+        let inside = |span: Span| command.span.start <= span.start && span.end <= command.span.end;
+        for net in nets.iter().filter(|net| inside(net.span)) {
+            let (NetTarget::Url(word) | NetTarget::Host(word)) = &net.target else { continue };
+            let text = shown(word);
+            let (scheme, rest) = text.split_once("://").unwrap_or(("http", &text));
+            let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+            let whole = match target.contains("://") {
+                true => target.clone(),
+                false => format!("{scheme}://{host}/{}", target.trim_start_matches('/')),
+            };
+            self.url_text(&whole, Some(net.span));
+        }
+    }
+
     fn url_word(&mut self, word: &Word, span: Span) {
-        let texts = word.parts.iter().map(|part| match part {
-            Part::Text(text) | Part::Glob(text) => text.as_str(),
-            Part::Unknown(_) => "\u{1}",
-        });
-        let text: String = texts.collect();
-        self.url_text(&text, Some(span));
+        self.url_text(&shown(word), Some(span));
     }
 
     /// A URL; U+0001 stands for what is not known of it.
@@ -268,8 +292,9 @@ impl Survey<'_> {
             if text.contains("://") { text.to_owned() } else { format!("https://{}", text.trim_start_matches('/')) };
         // What is known of it ends at the last whole segment before what is not; programs make several URLs of `[a-z]`. Only an address
         // stands in brackets.
-        let path = text.split_once("://").and_then(|(_, rest)| rest.find('/')).unwrap_or_default();
-        let range = text.get(path..).filter(|_| path > 0).and_then(|rest| rest.find('[')).map(|at| path + at);
+        let host = text.find("://").map_or(0, |at| at + 3);
+        let path = text.get(host..).and_then(|rest| rest.find('/')).map(|at| host + at);
+        let range = path.and_then(|path| Some(path + text.get(path..)?.find('[')?));
         let query = text.find(['?', '#']).unwrap_or(text.len());
         let text = match range.filter(|at| *at < query) {
             Some(at) => format!("{}\u{1}", text.get(..at).unwrap_or_default()),
@@ -282,6 +307,7 @@ impl Survey<'_> {
         let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
         let Some((_, rest)) = known.split_once("://").filter(|(_, rest)| !rest.is_empty()) else {
             if !self.is_store(&scheme) {
+                self.vault_anywhere(&text, span);
                 return self.host_alone(None, span);
             }
             let (spellings, shown) = ([format!("{scheme}:")], format!("{scheme}://…"));
@@ -297,9 +323,13 @@ impl Survey<'_> {
         };
         if self.is_store(&scheme) {
             let shown = format!("{scheme}://{}", rest.split('/').next().unwrap_or_default());
-            let spellings = [format!("{scheme}://{}", rest.split(['?', '#']).next().unwrap_or_default())];
+            // Some programs read what stands behind `?` and `#`, and `%xx`; others take them for letters of a name.
+            let plain = rest.split(['?', '#']).next().unwrap_or_default();
+            let spellings = [store_address(&scheme, plain)];
+            let wide =
+                [rest, &url::decoded(plain, |letter, out| out.push(letter))].map(|rest| store_address(&scheme, rest));
             let resource =
-                Resource { kind: Kind::Storage, spellings: &spellings, wide: &[], open, any: false, shown: &shown };
+                Resource { kind: Kind::Storage, spellings: &spellings, wide: &wide, open, any: false, shown: &shown };
             return self.resource(&resource, span);
         }
         if !matches!(scheme.as_str(), "http" | "https" | "ws" | "wss") {
@@ -307,49 +337,51 @@ impl Survey<'_> {
         }
         let Some(web) = Web::read(known) else {
             // Read in different ways: it may be any.
+            self.odd_vault_address(known, span);
+            if let Some(start) = web::start_of_store(known) {
+                self.store(&[start], true, span);
+            }
             return self.host_alone(None, span);
         };
         let stored = self.stored(&web, open, span);
         if !stored {
-            let (spellings, wide, shown) = (web.spellings(), web.wide(), web.shown());
+            let (spellings, wide, shown) = ([web.spelling()], web.wide(), web.shown());
             let resource =
                 Resource { kind: Kind::Apis, spellings: &spellings, wide: &wide, open, any: false, shown: &shown };
             self.resource(&resource, span);
         }
-        if let Some(path) = web.path.strip_prefix("/v1/").filter(|_| !open) {
-            let lists = self.policy.grants.of(Kind::Secrets);
-            let path = path.to_owned();
-            let denied = lists.deny.iter().any(|rule| rule.matches(&format!("vault:{path}")));
-            if web.is_vault() {
-                self.vault_path(&path, false, span);
-            } else if denied {
-                let text = format!("vault:{path}");
-                let hits = lists
-                    .deny
-                    .iter()
-                    .filter(|rule| rule.matches(&text))
-                    .map(|rule| (rule.pointer.clone(), false))
-                    .collect();
-                self.object(Kind::Secrets, &text, span, hits, false, true);
-            }
+        if open {
+            self.open_vault_address(known, span);
+        } else {
+            self.vault_address(&web, span);
         }
     }
 
-    /// The same of a store that is spoken to over the web. Says whether what is granted of storage names it.
+    /// The same of stores that are spoken to over the web. Says whether what is granted of storage names all of it.
     fn stored(&mut self, web: &Web, open: bool, span: Option<Span>) -> bool {
         let lists = self.policy.grants.of(Kind::Storage);
-        let Some(store) = web.store().filter(|_| lists.any() || self.policy.flow.any()) else { return false };
-        let allow = lists.allow.as_deref();
-        let spellings = [vec![store.clone()], web.spellings()].concat();
-        let covers = |pattern: &Pattern| {
-            spellings.iter().any(|text| if open { pattern.covers_below(text) } else { pattern.matches(text) })
-        };
-        let granted = allow.is_some_and(|allow| allow.iter().any(covers));
-        let shown = store.split('/').take(3).collect::<Vec<_>>().join("/");
-        let resource =
-            Resource { kind: Kind::Storage, spellings: &spellings, wide: &[], open, any: true, shown: &shown };
-        self.resource(&resource, span);
+        if !lists.any() && !self.policy.flow.any() {
+            return false;
+        }
+        let mut granted = !web.stores().is_empty();
+        for store in web.stores() {
+            let open = open || store.open;
+            let spellings = [store.address.clone(), web.spelling()];
+            let covers = |pattern: &Pattern| {
+                spellings.iter().any(|text| if open { pattern.covers_below(text) } else { pattern.matches(text) })
+            };
+            granted &= lists.allow.as_deref().is_some_and(|allow| allow.iter().any(covers));
+            self.store(&spellings, open, span);
+        }
         granted
+    }
+
+    /// Something in a store; the first spelling is its own.
+    fn store(&mut self, spellings: &[String], open: bool, span: Option<Span>) {
+        let own = spellings.first().map_or("", String::as_str);
+        let shown = own.split('/').take(3).collect::<Vec<_>>().join("/");
+        let resource = Resource { kind: Kind::Storage, spellings, wide: &[], open, any: true, shown: &shown };
+        self.resource(&resource, span);
     }
 
     /// A host that is contacted without a URL: what of it is used is not known. Only hosts that a pattern names count; where the host is not known
@@ -364,10 +396,10 @@ impl Survey<'_> {
         };
         let Host::Name(name) = url::read_host(host) else { return };
         let text = format!("https://{name}");
-        let named =
-            |rule: &Pattern| [text.clone(), format!("http://{name}")].iter().any(|text| rule.may_match_below(text));
-        if rules.any(named) {
-            let wide = [format!("http://{name}")];
+        let hosts = [Some(name.clone()), url::inner_v4(&name)];
+        let wide: Vec<String> =
+            hosts.iter().flatten().flat_map(|name| [format!("http://{name}"), format!("https://{name}")]).collect();
+        if rules.any(|rule| wide.iter().any(|text| rule.may_match_below(text))) {
             let resource =
                 Resource { kind: Kind::Apis, spellings: &[text], wide: &wide, open: true, any: true, shown: &name };
             self.resource(&resource, span);
@@ -426,6 +458,26 @@ impl Survey<'_> {
             }
         }
     }
+}
+
+/// A word with U+0001 for what is not known of it.
+fn shown(word: &Word) -> String {
+    let text = |part: &Part| match part {
+        Part::Text(text) | Part::Glob(text) => text.clone(),
+        Part::Unknown(_) => "\u{1}".to_owned(),
+    };
+    word.parts.iter().map(text).collect()
+}
+
+/// `--request-target`, also cut short as curl takes it.
+fn is_request_target(text: &str) -> bool {
+    text.len() > "--request-".len() && "--request-target".starts_with(text)
+}
+
+/// A store's address with its bucket as patterns have it.
+fn store_address(scheme: &str, rest: &str) -> String {
+    let (bucket, key) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    format!("{scheme}://{}{key}", bucket.to_ascii_lowercase())
 }
 
 /// Whether a program works on all that lies below an address of a store.

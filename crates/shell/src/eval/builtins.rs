@@ -53,7 +53,10 @@ impl Eval<'_> {
             "read" => self.read(arguments, span, input),
             "mapfile" | "readarray" => self.map_file(arguments, span, input),
             "getopts" => plain.iter().skip(1).take(1).for_each(|word| self.forget(word, span)),
-            "let" => arguments.iter().for_each(|word| self.number(&word.parts, 0)),
+            "let" => arguments.iter().for_each(|word| {
+                self.computed(&word.parts);
+                self.number_set(&word.parts);
+            }),
             "unset" => plain.iter().filter_map(|word| word.literal()).for_each(|name| self.unset(&name)),
             "shift" => {
                 let count = plain.first().map_or(Some(1), |word| word.literal()?.parse().ok());
@@ -122,6 +125,17 @@ impl Eval<'_> {
         }
     }
 
+    /// `declare -A`: subscripts of these arrays are texts.
+    pub(crate) fn keys_declared(&mut self, words: &[Word], assignments: &[Assignment]) {
+        let declares = words.first().and_then(Word::literal);
+        let Some("declare" | "typeset" | "local") = declares.as_deref() else { return };
+        let texts: Vec<String> = words.iter().skip(1).filter_map(Word::literal).collect();
+        if texts.iter().any(|text| text.starts_with('-') && text.contains('A')) {
+            self.keyed.extend(assignments.iter().map(|assignment| assignment.name.clone()));
+            self.keyed.extend(texts);
+        }
+    }
+
     /// What flags of `declare` do to the assignments beside it: `-i`, `-l` and `-u` change
     /// them, `-n` makes names of them, `-r` keeps them.
     pub(crate) fn declared(&mut self, words: &[Word], assignments: &[Assignment]) {
@@ -138,6 +152,9 @@ impl Eval<'_> {
             if declares.as_deref() == Some("readonly") || flag('r') {
                 self.frozen.insert(name.clone());
             }
+            if flag('i') {
+                self.integers.insert(name.clone());
+            }
             let values = self.lookup(&name, None).unwrap_or_default();
             if ['i', 'l', 'u', 'c'].into_iter().any(flag) || (flag('n') && values.is_empty()) {
                 self.shaped.insert(name.clone());
@@ -146,7 +163,9 @@ impl Eval<'_> {
                 }
             }
             for value in values.into_iter().flatten() {
-                if flag('i') || flag('n') {
+                if flag('i') {
+                    self.computed(&value);
+                } else if flag('n') {
                     self.number(&value, 0);
                 }
                 if let Some(target) = literal(&value).filter(|_| flag('n')) {

@@ -2,6 +2,7 @@
 
 use crate::eval::Eval;
 use crate::eval::input::Input;
+use crate::eval::words::arithmetic;
 use crate::eval::words::expand::MAX_VALUES;
 use crate::parser::syntax::{Node, RawWord};
 use crate::text::{Fields, literal};
@@ -15,6 +16,8 @@ const COUNTED: usize = 64;
 impl Eval<'_> {
     /// `while`, `until`, `for ((…))`.
     pub(crate) fn looped(&mut self, nodes: &[Node], input: &Input) {
+        let counters = self.counters.len();
+        self.counters.extend(arithmetic::counters(nodes));
         let mark = self.changes.len();
         let dirs = self.dirs.clone();
         let run = |eval: &mut Self| {
@@ -23,6 +26,7 @@ impl Eval<'_> {
         };
         run(self);
         self.run_to_fixpoint(mark, &dirs, run);
+        self.counters.truncate(counters);
     }
 
     pub(crate) fn for_loop(&mut self, name: &str, words: Option<&[RawWord]>, body: &Node, input: &Input) {

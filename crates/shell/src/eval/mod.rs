@@ -57,6 +57,12 @@ pub struct Eval<'e> {
     pub(crate) frozen: HashSet<String>,
     /// `declare -i`, `-l`, `-u`: an assignment changes the value.
     pub(crate) shaped: HashSet<String>,
+    /// `declare -i`: what is assigned is computed.
+    pub(crate) integers: HashSet<String>,
+    /// `declare -A`: subscripts are texts.
+    pub(crate) keyed: Vec<String>,
+    /// What the loops around set at their beginning.
+    pub(crate) counters: Vec<String>,
     pub(crate) aliases: HashMap<String, String>,
     /// Assignments stand in the command that is recorded next.
     pub(crate) assigning: bool,
@@ -132,6 +138,9 @@ pub fn run(node: &Node, line: &str, env: &Env, sources: &dyn Sources, programs: 
         references: HashMap::new(),
         frozen: HashSet::new(),
         shaped: HashSet::new(),
+        integers: HashSet::new(),
+        keyed: Vec::new(),
+        counters: Vec::new(),
         aliases: HashMap::new(),
         assigning: false,
         links: Links::default(),
@@ -234,19 +243,6 @@ impl Eval<'_> {
                 (eval.arguments, eval.dirs) = (None, dirs);
                 eval.conditionally(|eval| eval.node(&body, &Input::Unknown));
             });
-        }
-    }
-
-    /// `[[ … ]]`: a word may be arithmetic, or a variable's name.
-    fn test(&mut self, words: &[crate::parser::syntax::RawWord]) {
-        for raw in words {
-            for word in self.expand(raw).into_iter().flatten() {
-                let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-                match word.literal() {
-                    Some(text) if text.chars().all(name) => self.number(&word.parts, 0),
-                    _ => self.subscripts(&word.parts),
-                }
-            }
         }
     }
 

@@ -5,7 +5,7 @@ use writ_core::Span;
 use crate::eval::Eval;
 use crate::eval::input::Input;
 use crate::eval::redirects::may_fail;
-use crate::parser::syntax::{Assignment, Node, RawWord, RedirectKind, Simple};
+use crate::parser::syntax::{Assignment, Node, RedirectKind, Simple};
 use crate::text::{Fields, Text};
 use crate::word::Word;
 
@@ -43,6 +43,7 @@ impl Eval<'_> {
         let exporting = |words: &Vec<Word>| words.first().and_then(Word::literal).is_some_and(|name| name == "export");
         let exports = !keeps || alternatives.iter().any(exporting);
         self.exports += usize::from(exports);
+        alternatives.iter().for_each(|words| self.keys_declared(words, &simple.assignments));
         for assignment in &simple.assignments {
             self.assign(assignment, span);
         }
@@ -58,11 +59,7 @@ impl Eval<'_> {
             self.here = span;
             self.declared(&words, &simple.assignments);
             // One in front (`A=b export`) is no part of what is declared.
-            let begins = |word: &RawWord| word.span.map(|span| span.start);
-            let first = simple.words.first().and_then(begins);
-            let behind = |value: &RawWord| begins(value).zip(first).is_some_and(|(value, first)| value > first);
-            self.assigning =
-                keeps && simple.assignments.iter().flat_map(|one| &one.values).any(|(_, value)| behind(value));
+            self.assigning = keeps && simple.assignments.iter().any(|one| one.declared);
             self.command(words, &[], span, &input);
         }
         if !simple.redirects.is_empty() {
@@ -94,7 +91,7 @@ impl Eval<'_> {
             let values: Vec<Fields> = self.expand_text(parts).into_iter().map(|text| vec![text]).collect();
             match &assignment.key {
                 Some(key) => {
-                    let key = self.key_text(key);
+                    let key = self.key_text(name, key);
                     self.set_element(name, &key, values, span);
                 }
                 None => self.set_all(name, values, assignment.adds.then_some(false), span),
@@ -106,7 +103,7 @@ impl Eval<'_> {
         for (key, word) in &assignment.values {
             let here = self.expand(word);
             if let Some(key) = key {
-                let key = self.key_text(key);
+                let key = self.key_text(name, key);
                 let fields = |words: &Vec<Word>| words.iter().map(|word| word.parts.clone()).collect::<Fields>();
                 keyed.push((key, here.iter().map(fields).collect()));
             } else {

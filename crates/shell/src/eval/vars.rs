@@ -52,8 +52,9 @@ impl Eval<'_> {
     pub(crate) fn scoped(&mut self, run: impl FnOnce(&mut Self)) {
         let (mark, arguments) = (self.changes.len(), self.arguments.clone());
         let dirs = (self.dirs.clone(), self.unlikely.clone());
-        let traps = self.traps.len();
+        let (traps, keyed) = (self.traps.len(), self.keyed.len());
         run(self);
+        self.keyed.truncate(keyed);
         for code in self.traps.split_off(traps.min(self.traps.len())) {
             self.code(&code, None, "trap");
         }
@@ -65,7 +66,9 @@ impl Eval<'_> {
     /// Runs what may not happen: values add.
     pub(crate) fn conditionally(&mut self, run: impl FnOnce(&mut Self)) {
         self.conditional += 1;
+        let keyed = self.keyed.len();
         run(self);
+        self.keyed.truncate(keyed);
         self.conditional -= 1;
     }
 
@@ -129,6 +132,9 @@ impl Eval<'_> {
     /// Gives a variable values; `adds` appends: to an array with `true`, else to the text.
     pub(crate) fn set_all(&mut self, name: &str, mut values: Vec<Fields>, adds: Option<bool>, span: Span) {
         self.variable_set(name, &values, span);
+        if self.integers.contains(name) {
+            values.iter().flatten().for_each(|value| self.computed(value));
+        }
         if self.shaped.contains(name) {
             values.iter().flatten().for_each(|value| self.number(value, 0));
             values.push(vec![vec![Part::Unknown(Source::Any)]]);
@@ -201,10 +207,9 @@ impl Eval<'_> {
         let base = name.strip_suffix("[@]").or_else(|| name.strip_suffix("[*]")).unwrap_or(name);
         if let Some(target) = self.references.get(base).cloned() {
             let known = !self.references.contains_key(&target);
-            return known
-                .then(|| self.lookup(&target, key))
-                .flatten()
-                .or_else(|| Some(vec![vec![vec![Part::Unknown(Source::Any)]]]));
+            let held = known.then(|| self.lookup(&target, key)).flatten();
+            self.outside_read(&target, held.is_some());
+            return held.or_else(|| Some(vec![vec![vec![Part::Unknown(Source::Any)]]]));
         }
         let values = match key {
             Some(key) => self.element(base, key),

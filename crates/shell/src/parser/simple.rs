@@ -26,7 +26,7 @@ impl Parser<'_> {
                 && let Some(assignment) = self.assignment()?
             {
                 // `export A=(x)`, `declare A=b`: an assignment that is also an argument.
-                simple.assignments.push(assignment);
+                simple.assignments.push(Assignment { declared: true, ..assignment });
             } else {
                 match self.word()? {
                     Some(word) => simple.words.push(word),
@@ -59,7 +59,14 @@ impl Parser<'_> {
         }
         if !self.eat("(") {
             let value = self.word()?.unwrap_or_default();
-            return Ok(Some(Assignment { name, key, adds, values: vec![(None, value)], array: false }));
+            return Ok(Some(Assignment {
+                name,
+                key,
+                adds,
+                values: vec![(None, value)],
+                array: false,
+                declared: false,
+            }));
         }
         let mut values = Vec::new();
         loop {
@@ -75,7 +82,7 @@ impl Parser<'_> {
             }
         }
         self.close(")")?;
-        Ok(Some(Assignment { name, key, adds, values, array: true }))
+        Ok(Some(Assignment { name, key, adds, values, array: true, declared: false }))
     }
 
     /// `[key]` where `=` or `+=` follows.

@@ -82,6 +82,8 @@ pub struct Assignment {
     pub values: Vec<(Option<Vec<RawPart>>, RawWord)>,
     /// `( … )`.
     pub array: bool,
+    /// It is an argument: `export A=b`.
+    pub declared: bool,
 }
 
 /// `>file`, `<file`, `<<EOF`, `<<<text`.

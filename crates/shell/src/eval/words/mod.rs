@@ -1,5 +1,6 @@
 //! Words: from their raw parts to what a program may get.
 
+pub(crate) mod arithmetic;
 pub(crate) mod braces;
 pub(crate) mod expand;
 pub(crate) mod globs;

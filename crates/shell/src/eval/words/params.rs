@@ -13,7 +13,7 @@ use crate::word::{Part, Source};
 impl Eval<'_> {
     /// What a parameter may turn out as, and whether that is a guess at a name nobody assigned.
     pub(crate) fn param(&mut self, param: &Param, alone: bool) -> Vec<(Piece, bool)> {
-        let key = param.key.as_ref().map(|key| self.key_text(key));
+        let key = param.key.as_ref().map(|key| self.key_text(&param.name, key));
         let known = if param.indirect {
             Some(self.indirect(&param.name, key.as_ref()))
         } else {
@@ -153,10 +153,11 @@ impl Eval<'_> {
     }
 
     /// Notes that a value from outside the line is read, where it may be one.
-    fn outside_read(&mut self, name: &str, assigned: bool) {
+    pub(crate) fn outside_read(&mut self, name: &str, assigned: bool) {
         let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let named = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(letter);
-        if named && (!assigned || self.unsure.contains(name)) {
+        let counts = self.counters.iter().any(|counter| counter == name);
+        if named && !counts && (!assigned || self.unsure.contains(name)) {
             self.variable_read(name);
         }
     }
@@ -164,7 +165,7 @@ impl Eval<'_> {
     /// An offset or a length, when it is a plain number.
     fn integer(&mut self, parts: &[RawPart]) -> Option<i64> {
         let text = self.expand_text(parts);
-        text.iter().for_each(|text| self.number(text, 0));
+        text.iter().for_each(|text| self.computed(text));
         let [only] = text.as_slice() else { return None };
         literal(only)?.trim().parse().ok()
     }

@@ -44,8 +44,10 @@ impl Eval<'_> {
 
     /// An arithmetic expression: what is expanded in it runs, and so does what its variables hold in subscripts.
     pub(crate) fn arithmetic(&mut self, parts: &[RawPart]) {
-        for text in self.expand_text(parts) {
-            self.number(&text, 0);
+        let texts = self.expand_text(parts);
+        texts.iter().for_each(|text| self.computed(text));
+        if let [only] = texts.as_slice() {
+            self.number_set(only);
         }
     }
 
@@ -66,10 +68,14 @@ impl Eval<'_> {
         }
     }
 
-    /// A subscript as text; of several, something not known.
-    pub(crate) fn key_text(&mut self, key: &[RawPart]) -> Text {
+    /// A subscript as text; of several, something not known. Where an array's keys are texts, it is not computed.
+    pub(crate) fn key_text(&mut self, array: &str, key: &[RawPart]) -> Text {
         let mut texts = self.expand_text(key);
-        texts.iter().for_each(|text| self.number(text, 0));
+        if self.keyed.iter().any(|keyed| keyed == array) {
+            texts.iter().for_each(|text| self.number(text, 0));
+        } else {
+            texts.iter().for_each(|text| self.computed(text));
+        }
         match (texts.pop(), texts.is_empty()) {
             (Some(only), true) => only,
             _ => vec![Part::Unknown(Source::Any)],
