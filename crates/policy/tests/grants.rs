@@ -138,9 +138,13 @@ fn a_name_in_plain_text_is_only_a_word() {
         "find . -name 'GH_TOKEN*'",
         "echo 'set GH_TOKEN first'",
         "echo 'set GH_TOKEN first' | tee out.txt",
-        "mkdir GH_TOKEN && grep GH_TOKEN x; npm test",
+        "mkdir GH_TOKEN && grep GH_TOKEN x; npm test && git commit -m 'add GH_TOKEN' && git push",
     ];
     let asked = [
+        "git log -1 --format='import os; print(os.environ[\"GH_TOKEN\"])' | python3",
+        "find . -maxdepth 0 -printf 'puts ENV[\"GH_TOKEN\"]' | ruby",
+        "basename 'puts ENV[\"GH_TOKEN\"]' | ./run",
+        "npm run x -- GH_TOKEN",
         "echo 'import os; print(os.environ[\"GH_TOKEN\"])' | python3",
         "echo 'puts ENV[\"GH_TOKEN\"]' > x.rb; ruby x.rb",
         "printf -v 'a[GH_TOKEN]' x",

@@ -6,13 +6,16 @@
 use writ_shell::{Command, Word};
 
 /// Their arguments are patterns, texts and names of files.
-const PROGRAMS: [&str; 30] = [
+const PROGRAMS: [&str; 32] = [
     "find", "grep", "egrep", "fgrep", "rg", "cat", "head", "tail", "ls", "wc", "stat", "file", "touch", "mkdir",
     "rmdir", "rm", "cp", "mv", "ln", "diff", "cmp", "basename", "dirname", "realpath", "readlink", "du", "tr", "cut",
-    "tee", "cd",
+    "tee", "cd", "echo", "printf",
 ];
-/// What they print may be code to whatever reads it.
-const PRINTERS: [&str; 2] = ["echo", "printf"];
+/// Programs that may be told a name, and that run nothing of what another prints.
+const BESIDE: [&str; 16] = [
+    "npm", "pnpm", "yarn", "cargo", "pytest", "tsc", "true", "false", "test", "[", ":", "pwd", "sleep", "date", "uniq",
+    "exit",
+];
 /// Options with which a program runs something, or computes a name: where they stand alone or before `=`, and cut off their value.
 const RUNNING: [(&str, &[&str], &[&str]); 4] = [
     ("find", &["-exec", "-execdir", "-ok", "-okdir"], &[]),
@@ -25,25 +28,28 @@ const GIT: [&str; 15] = [
     "add", "blame", "branch", "checkout", "commit", "diff", "grep", "log", "mv", "restore", "rm", "show", "status",
     "switch", "tag",
 ];
+/// More of them that run nothing of what another prints.
+const GIT_BESIDE: [&str; 3] = ["fetch", "pull", "push"];
 /// Commands of GitHub's program about titles and texts.
 const GITHUB: [&str; 4] = ["issue", "pr", "release", "search"];
 
 /// What a command makes of its arguments.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Arguments {
-    /// Text that stays with it.
+    /// Text.
     Text,
-    /// Text that it prints.
-    Printed,
+    /// Perhaps more than text, but it runs no text of others.
+    Beside,
     /// Anything.
     Any,
 }
 
-/// Of each command whether a variable's name in it is only a word. What is printed may be code, so that all around has to be text too.
+/// Of each command whether a variable's name in it is only a word. What is told may be printed, and then be code: nothing in the line may
+/// be a program that could run it.
 pub(super) fn only_text(commands: &[Command]) -> Vec<bool> {
     let kinds: Vec<Arguments> = commands.iter().map(arguments).collect();
-    let all = !kinds.contains(&Arguments::Any);
-    kinds.into_iter().map(|kind| kind == Arguments::Text || all).collect()
+    let plain = !kinds.contains(&Arguments::Any);
+    kinds.into_iter().map(|kind| plain && kind == Arguments::Text).collect()
 }
 
 fn arguments(command: &Command) -> Arguments {
@@ -56,7 +62,8 @@ fn arguments(command: &Command) -> Arguments {
         "git" if GIT.contains(&subcommand(rest)) => Arguments::Text,
         "gh" if GITHUB.contains(&first) => Arguments::Text,
         _ if PROGRAMS.contains(&name) => Arguments::Text,
-        _ if PRINTERS.contains(&name) => Arguments::Printed,
+        "git" if GIT_BESIDE.contains(&subcommand(rest)) => Arguments::Beside,
+        _ if BESIDE.contains(&name) => Arguments::Beside,
         _ => Arguments::Any,
     }
 }
