@@ -101,6 +101,22 @@ fn another_policy_than_the_runs_fails() {
     assert_eq!(verify(&place, &["--run-id", &run]).0, 0, "a run has its policy's digest");
 }
 
+/// What the policy leads to is part of it.
+#[test]
+fn a_layer_that_changed_since_the_run_began_fails() {
+    let place = Workplace::new("agentflow-layer");
+    policy(&place, r#"{"version":"1.0","name":"x","extends":"./parent.aflock"}"#);
+    let parent = place.folder.join("repository/parent.aflock");
+    fs::write(&parent, r#"{"version":"1.0","name":"p","tools":{"deny":["Bash:rm *"]}}"#).unwrap();
+    let run = start(&place);
+    session(&place, "one");
+    assert_eq!(verify(&place, &["--run-id", &run]).0, 0);
+    fs::write(&parent, r#"{"version":"1.0","name":"p"}"#).unwrap();
+    session(&place, "two");
+    let (code, text) = verify(&place, &["--run-id", &run]);
+    assert!(code == 3 && text.contains("another policy governed it"), "{text}");
+}
+
 /// What is on record and does not speak for everything fails unless that is allowed.
 #[test]
 fn exceptions_fail_unless_they_are_allowed() {

@@ -335,7 +335,7 @@ fn a_link_that_leads_elsewhere_asks_anew() {
 fn an_approval_is_for_where_its_paths_lead() {
     let place = Workplace::new("leads");
     let repository = place.folder.join("repository");
-    let policy = r#"{"version":"1.0","name":"ask","tools":{"requireApproval":["Write:infra/**"]}}"#;
+    let policy = r#"{"version":"1.0","name":"ask","tools":{"requireApproval":["Write:infra/**","Bash:apply*"]}}"#;
     fs::write(repository.join(".aflock"), policy).unwrap();
     for (folder, leads) in [("w", "dev"), ("w2", "prod")] {
         fs::create_dir_all(repository.join("infra").join(leads)).unwrap();
@@ -356,6 +356,21 @@ fn an_approval_is_for_where_its_paths_lead() {
     swap("w", "w2");
     swap("w.old", "w");
     assert!(is(&call("4"), "allow"));
+    // So it is of words of a line, though nobody knows what its program does with them.
+    for (at, line) in
+        ["cd w && cd cur && apply", "apply w/cur/plan", "apply --file=w/cur/x > /dev/stderr", "apply -fw/cur/x"]
+            .iter()
+            .enumerate()
+    {
+        assert!(is(&bash(&place, &format!("{at}-asked"), line), "ask"), "{line}");
+        assert!(at_a_terminal(&place, &[], &format!("approve {} --for 10m", name(&place)), "").0);
+        assert!(is(&bash(&place, &format!("{at}-let"), line), "allow"), "{line}");
+        swap("w", "w.old");
+        swap("w2", "w");
+        assert!(is(&bash(&place, &format!("{at}-swapped"), line), "ask"), "{line}");
+        swap("w", "w2");
+        swap("w.old", "w");
+    }
     assert_eq!(approvals(&place)["outcome"], "passed");
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use writ_core::{Digest, Timestamp};
 use writ_engine::governing::{self, Governing};
-use writ_engine::verify::agentflow::{self, AgentflowError, Checked, Run, Subject};
+use writ_engine::verify::agentflow::{self, AgentflowError, Checked, Held, Run, Subject};
 use writ_store::Store;
 
 use crate::args::{AgentflowCommand, Format, StartArgs, StartFormat, VerifyRunArgs};
@@ -157,40 +157,50 @@ fn verify(args: &VerifyRunArgs) -> Result<(), Failure> {
             (Some(run), sessions, wrong)
         }
     };
-    let policy = wanted(args, run.as_ref(), &mut wrong)?;
-    let checked = checked(&store, &sessions, policy, args.allow_absent)?;
+    let held = wanted(args, run.as_ref(), &mut wrong)?;
+    let checked = checked(&store, &sessions, &held, args.allow_absent)?;
     let pass = wrong.is_empty() && checked.iter().all(|checked| checked.pass);
     if human {
         report(run.as_ref(), &checked, &wrong, pass);
     } else {
-        output::print_json(&Outcome { pass: Some(pass), run: run.as_ref(), policy, sessions: &checked, wrong });
+        output::print_json(&Outcome {
+            pass: Some(pass),
+            run: run.as_ref(),
+            policy: Some(held.file),
+            sessions: &checked,
+            wrong,
+        });
     }
     if pass { Ok(()) } else { Err(Failure::No) }
 }
 
-/// The digest of the policy that sessions have to have run under.
-fn wanted(args: &VerifyRunArgs, run: Option<&Run>, wrong: &mut Vec<String>) -> Result<Option<Digest>, Failure> {
+/// What sessions have to have run under.
+fn wanted(args: &VerifyRunArgs, run: Option<&Run>, wrong: &mut Vec<String>) -> Result<Held, Failure> {
     let path = match (&args.policy, run) {
         (Some(path), _) => path.clone(),
         // It is the run's own, wherever it lies.
-        (None, Some(run)) => return Ok(Some(run.file)),
+        (None, Some(run)) => return Ok(Held::by(run)),
         (None, None) => policy::given_or_found(None)?,
     };
-    let file = policy::open(&path, None)?.file;
-    if run.is_some_and(|run| run.file != file) {
-        wrong.push(format!("{} is not the policy that the run began under", path.display()));
+    let held = Held::under(&policy::open(&path, None)?);
+    let Some(run) = run else { return Ok(held) };
+    if (run.file, run.layers) != (held.file, held.layers) {
+        wrong.push(format!(
+            "{} is not the policy that the run began under, or another one that it leads to",
+            path.display()
+        ));
     }
-    Ok(Some(file))
+    Ok(Held { since: Some(run.started), ..held })
 }
 
 fn checked(
     store: &Store,
     sessions: &[writ_core::SessionId],
-    policy: Option<Digest>,
+    held: &Held,
     allow_absent: bool,
 ) -> Result<Vec<Checked>, Failure> {
     let home = environment::home();
-    let check = |id| agentflow::check(store, id, policy, &home, allow_absent).map_err(session_lookup::failure);
+    let check = |id| agentflow::check(store, id, held, &home, allow_absent).map_err(session_lookup::failure);
     sessions.iter().map(check).collect()
 }
 

@@ -15,6 +15,7 @@ use writ_core::{
 use writ_evidence::row::RowDecision;
 use writ_policy::{Enforce, Enforced, Facts, Flow, Grant, Held, Policy, enforce};
 
+use super::leads::leads;
 use super::outcome::{
     POLICY_UNUSABLE, and_custody, and_lost, and_pending, and_turns, answered, is_limited, row_decision, rules,
     wanted_custody,
@@ -32,7 +33,7 @@ use crate::governing::{Governing, in_force};
 use crate::limits::meter;
 use crate::session::rows::{IdentityRef, Who};
 use crate::session::shown::Rules;
-use crate::session::state::{self, Action, Uses};
+use crate::session::state::{Action, Uses};
 use crate::session::{Blocked, Session, SessionError, agents, taint};
 
 /// The event of the row of a call.
@@ -99,7 +100,9 @@ fn record(
     let DecidedCall { mut decision, judged, proofs, policy, mode, sandbox, rates, agents, starts } =
         decide(session, call, caller, Some(id), whole);
     let layers: Vec<Digest> = judged.layers.iter().map(|layer| layer.file).collect();
-    let leads = state::leads(judged.facts());
+    // Only what asks is approved.
+    let asks = decision.verdict == Verdict::Ask;
+    let leads = if asks { leads(call, session.setting.home.as_deref(), judged.facts()) } else { None };
     let action = Action {
         session: session.id.as_str(),
         tool: &tool,
@@ -115,7 +118,7 @@ fn record(
     for proof in &proofs {
         proof.keep(session)?;
     }
-    let given = if decision.verdict == Verdict::Ask { approvals::given(session, action)? } else { None };
+    let given = if asks { approvals::given(session, action)? } else { None };
     let granted = given.is_some_and(|uses| uses != Uses::Never);
     if let Some(uses) = given {
         session.state.spend(action);

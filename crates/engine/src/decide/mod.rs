@@ -5,6 +5,7 @@ pub mod approvals;
 mod authored;
 pub mod call;
 mod file_system;
+mod leads;
 mod look;
 pub mod outcome;
 mod own_server;

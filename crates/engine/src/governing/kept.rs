@@ -75,7 +75,8 @@ impl PolicyRef {
             anchor: governing.signed.anchor(),
             layers: (!governing.layers.is_empty()).then(|| Digest::of(&layers::to_bytes(&governing.list()))),
             own: false,
-            limited: governing.policies(Caller::Untold).iter().any(|policy| !policy.limits().is_empty()),
+            limited: governing.policies(Caller::Untold).iter().any(|policy| !policy.limits().is_empty())
+                || governing.of_agents().next().is_some(),
             attests: governing.policies(Caller::Untold).into_iter().any(asks_for_turns),
         }
     }

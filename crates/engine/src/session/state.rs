@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use writ_core::json::{self, Value};
 use writ_core::{Custody, Digest, Timestamp};
-use writ_policy::{Facts, Measure, Raised, Refused, Tally, Usage};
+use writ_policy::{Measure, Raised, Refused, Tally, Usage};
 
 use super::agents::Agents;
 use super::process::{self, ClientProcess};
@@ -44,19 +44,12 @@ pub struct Action<'a> {
     pub policy: Option<Digest>,
     /// Digests of the files of all layers that are judged too, in their order.
     pub layers: &'a [Digest],
-    /// [`leads`]: a symlink that leads elsewhere makes another action of the same words.
+    /// Where symlinks lead its words: one that leads elsewhere makes another action of the same words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leads: Option<Digest>,
     /// Whether the tool's server defines it in another way than was accepted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub redefined: bool,
-}
-
-/// Where the paths of a call lead, for those that lead elsewhere than they say: SHA-256 of the canonical JSON of an object with each
-/// path as written and the one it leads to; `None` where there are none.
-pub fn leads<'a>(facts: impl IntoIterator<Item = &'a Facts>) -> Option<Digest> {
-    let all: BTreeMap<&str, &str> = facts.into_iter().flat_map(Facts::leads).collect();
-    (!all.is_empty()).then(|| Digest::of(json::to_canonical(&all).as_bytes()))
 }
 
 impl Action<'_> {
@@ -263,11 +256,13 @@ impl State {
         self.relabelled |= self.calls + self.asked > 0;
     }
 
-    /// Forgets what was said about another policy's limits.
+    /// Forgets what was said about another policy's limits; what was used stays.
     pub fn forget_limits(&mut self) {
         self.raised.clear();
         self.warned.clear();
-        self.agents.clear();
+        for count in self.agents.values_mut() {
+            (count.raised, count.warned, count.refused) = Default::default();
+        }
         self.rates.clear();
         self.refused = None;
     }

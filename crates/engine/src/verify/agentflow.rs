@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use writ_core::{Digest, SessionId, Timestamp, json};
+use writ_evidence::row::Row;
 use writ_store::{Store, StoreError, regular_file};
 
 use super::{Options, Report, VerifyError, newest};
 use crate::Home;
 use crate::confine::tracked::identity;
 use crate::governing::Governing;
+use crate::governing::in_force::PolicyRef;
 use crate::session::state::State;
 
 /// Where runs are kept, in the state folder.
@@ -36,6 +38,9 @@ pub struct Run {
     pub policy: String,
     /// Digest of the policy's file.
     pub file: Digest,
+    /// Digest of the list of its layers, where it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layers: Option<Digest>,
     /// When it began.
     pub started: Timestamp,
 }
@@ -72,6 +77,7 @@ pub fn start(store: &Store, repository: &Path, governing: &Governing, now: Times
         repository: repository.to_owned(),
         policy: governing.policy.name().to_owned(),
         file: governing.file,
+        layers: PolicyRef::to(governing).layers,
         started: now,
     };
     store.keep(&format!("{FOLDER}/{}.json", run.id), json::to_canonical(&run).as_bytes())?;
@@ -152,11 +158,41 @@ pub struct Checked {
     pub verdict: String,
 }
 
-/// Verifies a session of a run, which has to have run under the policy whose file has this digest.
+/// What sessions have to have run under, and from when on.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    /// Digest of the policy's file.
+    pub file: Digest,
+    /// Digest of the list of its layers, where it has any.
+    pub layers: Option<Digest>,
+    /// When the run began; without one each row counts.
+    pub since: Option<Timestamp>,
+}
+
+impl Held {
+    /// What the sessions of a run have to have run under.
+    pub const fn by(run: &Run) -> Self {
+        Self { file: run.file, layers: run.layers, since: Some(run.started) }
+    }
+
+    /// What a single session has to have run under.
+    pub fn under(governing: &Governing) -> Self {
+        Self { file: governing.file, layers: PolicyRef::to(governing).layers, since: None }
+    }
+
+    /// Whether a row was written under it, or before.
+    fn holds(&self, row: &Row) -> bool {
+        let governed = State::from_detail(&row.detail).and_then(|state| state.policy);
+        let same = governed.is_some_and(|governed| (governed.file, governed.layers) == (self.file, self.layers));
+        same || self.since.is_some_and(|since| row.timestamp < since)
+    }
+}
+
+/// Verifies a session of a run.
 pub fn check(
     store: &Store,
     id: &SessionId,
-    policy: Option<Digest>,
+    held: &Held,
     home: &Home,
     allow_absent: bool,
 ) -> Result<Checked, VerifyError> {
@@ -169,8 +205,9 @@ pub fn check(
         Err(error) => return Err(error),
     };
     let holds = report.verified() || allow_absent && report.holds();
-    let governed = store.last_row(id)?.and_then(|row| State::from_detail(&row.detail)).and_then(|state| state.policy);
-    let same = policy.is_none_or(|policy| governed.as_ref().is_some_and(|governed| governed.file == policy));
+    let mut same = true;
+    // What cannot be read the report tells.
+    let read = store.each_row(id, |row| same &= held.holds(&row)).is_ok();
     let other = if same { "" } else { "; another policy governed it" };
-    Ok(Checked { session, pass: holds && same, verdict: format!("{}{other}", report.verdict()) })
+    Ok(Checked { session, pass: holds && same && read, verdict: format!("{}{other}", report.verdict()) })
 }

@@ -30,7 +30,7 @@ use crate::session::observed::Observed;
 use crate::session::process::ClientProcess;
 use crate::session::rows::{self, CUSTODY, PRICED, PROMPT, RESUMED, SEEN, SESSION_END, STARTED, UNREADABLE, event};
 use crate::session::shown::Rules;
-use crate::session::state::{Action, State, leads};
+use crate::session::state::{Action, State};
 use crate::session::{agents, millis_between, taint};
 
 /// What is said of a state that is not what its row makes of the one before.
@@ -331,7 +331,7 @@ impl<'a> Replay<'a> {
         let cwd = row.detail.get("cwd").and_then(Value::as_str).unwrap_or_default();
         let layers: Vec<Digest> = judged.iter().map(|layer| layer.file).collect();
         let policy = Some(accepted.file);
-        let leads = leads(std::iter::once(facts).chain(judged.iter().map(|layer| &layer.facts)));
+        let leads = digest(row.detail.get("leads"));
         let redefined = facts.is_redefined();
         Ok(Action { session: &self.session, tool, input, cwd, agent, policy, layers: &layers, leads, redefined }
             .digest())

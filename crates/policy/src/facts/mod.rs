@@ -304,7 +304,7 @@ impl Facts {
         self.names()
     }
 
-    /// Where symlinks lead: paths as written and with symlinks followed, where the two differ.
+    /// Where symlinks lead, as the survey saw it: paths as written and with symlinks followed, where the two differ.
     pub fn leads(&self) -> impl Iterator<Item = (&str, &str)> {
         let paths = self.paths.iter().map(|path| (path.written.as_str(), path.resolved.as_str()));
         paths.filter(|(written, resolved)| written != resolved)

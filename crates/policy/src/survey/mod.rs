@@ -15,6 +15,7 @@ mod pattern;
 mod plain_text;
 mod repository;
 mod resources;
+mod stores;
 mod template;
 mod tool;
 mod touched;

@@ -4,20 +4,21 @@
 //! only what a rule objects to (R8): never a variable's value, a URL's path or query. Invariant: what is not fully known is
 //! held against every rule that it may break. Page: `spec/grants.md`.
 
-use writ_core::{Span, secret};
+use writ_core::{Span, ToolKind, secret};
 use writ_shell::{Access, Analysis, Command, NetTarget, NetUse, Part, Word};
 
 use super::Survey;
 use super::plain_text::only_text;
-
+use super::stores::{goes_below, store_address};
 use crate::facts::{Host, PathFact, PathKind, ResourceFact};
 use crate::grants::{Kind, Pattern, is_secret_file, is_secret_variable, keeps_secrets};
 use crate::url;
 use crate::web::{self, Web};
 
-/// Schemes of stores, beside those that patterns name.
-const STORES: [&str; 14] =
-    ["s3", "s3a", "s3n", "gs", "gcs", "az", "abfs", "abfss", "wasb", "wasbs", "r2", "b2", "oss", "hdfs"];
+/// Programs whose code may ask for variables, and how it does.
+const INTERPRETERS: [&str; 12] =
+    ["python", "node", "nodejs", "deno", "bun", "perl", "ruby", "php", "lua", "awk", "gawk", "jq"];
+const SIGNS: [&str; 7] = ["environ", "getenv", "process.env", "ENV", "env.", "$__env", "Deno.env"];
 
 /// A resource that a call would use.
 pub(super) struct Resource<'a> {
@@ -98,6 +99,7 @@ impl Survey<'_> {
         for variable in &analysis.variables {
             self.variable(&variable.name, Some(variable.span), true);
         }
+        self.code_of_documents(analysis);
         for (command, text) in analysis.commands.iter().zip(only_text(&analysis.commands)) {
             self.command_resources(command, text);
             self.request_targets(command, &analysis.nets);
@@ -139,6 +141,20 @@ impl Survey<'_> {
         self.object(Kind::Secrets, shown, span, hits, refused, unknown || !sure);
     }
 
+    /// Code that a document in the line gives an interpreter: any name in the line may be in it.
+    fn code_of_documents(&mut self, analysis: &Analysis) {
+        let ToolKind::Shell { command: line } = &self.call.kind else { return };
+        let words = |command: &Command| command.words.iter().map(Word::literal).collect::<Vec<_>>();
+        if !line.contains("<<") || !analysis.commands.iter().any(|command| takes_code(&words(command))) {
+            return;
+        }
+        let span = Span { start: 0, end: line.len() };
+        if SIGNS.iter().any(|sign| line.contains(sign)) {
+            self.variable("*", Some(span), false);
+        }
+        self.names_in(&line.clone(), span);
+    }
+
     /// With `text`, a name in an argument is only a word.
     fn command_resources(&mut self, command: &Command, text: bool) {
         let texts: Vec<Option<String>> = command.words.iter().map(Word::literal).collect();
@@ -152,7 +168,7 @@ impl Survey<'_> {
         match program {
             "printenv" if !operands.is_empty() => operands.iter().for_each(|name| self.variable(name, span, true)),
             // What it runs is a command of its own; that it sets something prints nothing.
-            "env" if operands.iter().any(|text| !text.contains('=')) => {}
+            "env" if runs_a_command(arguments) => {}
             "env" if splits(arguments) && operands.iter().any(|text| text.contains(char::is_whitespace)) => {}
             "env" | "printenv" => self.variable("*", span, true),
             "set" if arguments.is_empty() => self.variable("*", span, true),
@@ -185,28 +201,15 @@ impl Survey<'_> {
         }
     }
 
-    /// URLs of stores inside an argument.
-    fn word_stores(&mut self, word: &Word, deep: bool, span: Span) {
-        let text = shown(word);
-        for piece in text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '=' | ',' | '(' | ')' | ';')) {
-            if piece.split_once("://").is_some_and(|(scheme, _)| self.is_store(scheme)) {
-                // What a pattern stands for, and what lies below, is not known.
-                let text = match piece.find(['*', '?']) {
-                    Some(at) => format!("{}\u{1}", piece.get(..at).unwrap_or_default()),
-                    None if deep => format!("{}/\u{1}", piece.trim_end_matches('/')),
-                    None => piece.to_owned(),
-                };
-                self.url_text(&text, Some(span));
-            }
-        }
-    }
-
     /// Names of variables inside an argument: another program may read them.
     fn word_names(&mut self, word: &Word, span: Span) {
         if !self.policy.grants.of(Kind::Secrets).any() && !self.policy.flow.any() {
             return;
         }
-        let text = shown(word);
+        self.names_in(&shown(word), span);
+    }
+
+    fn names_in(&mut self, text: &str, span: Span) {
         let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let upper = |name: &&str| {
             name.len() > 2
@@ -221,39 +224,6 @@ impl Survey<'_> {
             if alone || deny.iter().any(|rule| rule.matches(&text)) || self.is_labelled_variable(&text) {
                 self.variable(name, Some(span), false);
             }
-        }
-    }
-
-    /// Whether addresses of that scheme are those of a store.
-    pub(super) fn is_store(&self, scheme: &str) -> bool {
-        let scheme = scheme.to_ascii_lowercase();
-        let lists = self.policy.grants.of(Kind::Storage);
-        let named = |pattern: &Pattern| pattern.may_match_below(&format!("{scheme}:"));
-        let plain = !matches!(scheme.as_str(), "http" | "https" | "file" | "ssh" | "git");
-        (lists.any() || self.policy.flow.any())
-            && plain
-            && (STORES.contains(&scheme.as_str()) || lists.deny.iter().chain(lists.allow.iter().flatten()).any(named))
-    }
-
-    /// `aws s3api --bucket B --key K`
-    fn bucket(&mut self, texts: &[Option<String>], span: Option<Span>) {
-        let value = |flag: &str| {
-            let joined =
-                texts.iter().flatten().find_map(|text| text.strip_prefix(flag)?.strip_prefix('=').map(str::to_owned));
-            let next = || {
-                let at = texts.iter().position(|text| text.as_deref() == Some(flag))?;
-                texts.get(at + 1).cloned().flatten()
-            };
-            joined.or_else(next)
-        };
-        let text = match (value("--bucket"), value("--key")) {
-            (Some(bucket), Some(key)) => format!("s3://{bucket}/{key}"),
-            (Some(bucket), None) => format!("s3://{bucket}/\u{1}"),
-            (None, _) => "s3://\u{1}".to_owned(),
-        };
-        self.url_text(&text, span);
-        if let Some(source) = value("--copy-source") {
-            self.url_text(&format!("s3://{}", source.trim_start_matches('/')), span);
         }
     }
 
@@ -357,33 +327,6 @@ impl Survey<'_> {
         }
     }
 
-    /// The same of stores that are spoken to over the web. Says whether what is granted of storage names all of it.
-    fn stored(&mut self, web: &Web, open: bool, span: Option<Span>) -> bool {
-        let lists = self.policy.grants.of(Kind::Storage);
-        if !lists.any() && !self.policy.flow.any() {
-            return false;
-        }
-        let mut granted = !web.stores().is_empty();
-        for store in web.stores() {
-            let open = open || store.open;
-            let spellings = [store.address.clone(), web.spelling()];
-            let covers = |pattern: &Pattern| {
-                spellings.iter().any(|text| if open { pattern.covers_below(text) } else { pattern.matches(text) })
-            };
-            granted &= lists.allow.as_deref().is_some_and(|allow| allow.iter().any(covers));
-            self.store(&spellings, open, span);
-        }
-        granted
-    }
-
-    /// Something in a store; the first spelling is its own.
-    fn store(&mut self, spellings: &[String], open: bool, span: Option<Span>) {
-        let own = spellings.first().map_or("", String::as_str);
-        let shown = own.split('/').take(3).collect::<Vec<_>>().join("/");
-        let resource = Resource { kind: Kind::Storage, spellings, wide: &[], open, any: true, shown: &shown };
-        self.resource(&resource, span);
-    }
-
     /// A host that is contacted without a URL: what of it is used is not known. Only hosts that a pattern names count; where the host is not known
     /// either, all do.
     fn host_alone(&mut self, host: Option<&str>, span: Option<Span>) {
@@ -461,7 +404,7 @@ impl Survey<'_> {
 }
 
 /// A word with U+0001 for what is not known of it.
-fn shown(word: &Word) -> String {
+pub(super) fn shown(word: &Word) -> String {
     let text = |part: &Part| match part {
         Part::Text(text) | Part::Glob(text) => text.clone(),
         Part::Unknown(_) => "\u{1}".to_owned(),
@@ -474,22 +417,6 @@ fn is_request_target(text: &str) -> bool {
     text.len() > "--request-".len() && "--request-target".starts_with(text)
 }
 
-/// A store's address with its bucket as patterns have it.
-fn store_address(scheme: &str, rest: &str) -> String {
-    let (bucket, key) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
-    format!("{scheme}://{}{key}", bucket.to_ascii_lowercase())
-}
-
-/// Whether a program works on all that lies below an address of a store.
-fn goes_below(program: &str, arguments: &[Option<String>]) -> bool {
-    const ALWAYS: [&str; 4] = ["sync", "rsync", "mirror", "rb"];
-    let deep = |text: &str| {
-        let letters = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-        ALWAYS.contains(&text) || text.starts_with("--recursive") || letters.is_some_and(|all| all.contains(['r', 'R']))
-    };
-    ALWAYS.contains(&program) || arguments.iter().flatten().any(|text| deep(text))
-}
-
 /// The environment of a process, as a file.
 fn shows_variables(path: &str) -> bool {
     path.starts_with("/proc/") && path.ends_with("/environ")
@@ -500,18 +427,53 @@ fn splits(arguments: &[Option<String>]) -> bool {
     arguments.iter().flatten().any(|text| text.starts_with("-S") || text.starts_with("--split-string"))
 }
 
-/// Whether the first argument of `ps` is letters of BSD's with the one that shows environments.
+/// Whether an argument of `ps` is letters of BSD's with the one that shows environments.
 fn shows_environments(arguments: &[Option<String>]) -> bool {
-    let letters = arguments.first().and_then(Option::as_deref).unwrap_or_default();
-    letters.contains('e') && letters.chars().all(|letter| letter.is_ascii_alphabetic())
+    let mut texts = arguments.iter().map(|text| text.as_deref().unwrap_or_default());
+    while let Some(text) = texts.next() {
+        if text.starts_with('-') {
+            // Their values are names and numbers.
+            let value = !text.contains('=')
+                && (text.starts_with("--")
+                    || text.ends_with(['o', 'O', 'C', 'u', 'U', 'g', 'G', 'p', 'q', 't', 's', 'k', 'N']));
+            if value {
+                texts.next();
+            }
+        } else if text.contains('e') && text.chars().all(|letter| letter.is_ascii_alphabetic()) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether `env` has a command behind its options and assignments.
+fn runs_a_command(arguments: &[Option<String>]) -> bool {
+    let mut texts = arguments.iter().map(|text| text.as_deref().unwrap_or("\u{1}"));
+    while let Some(text) = texts.next() {
+        match text {
+            "-u" | "--unset" | "-C" | "--chdir" => drop(texts.next()),
+            "--" => return texts.any(|text| !text.contains('=')),
+            _ if text.starts_with('-') || text.contains('=') => {}
+            _ => return true,
+        }
+    }
+    false
+}
+
+/// Whether a command is an interpreter that takes its code from its standard input.
+fn takes_code(words: &[Option<String>]) -> bool {
+    const MORE: [&str; 4] = ["uv", "cmake", "tsx", "ts-node"];
+    let Some((Some(program), rest)) = words.split_first() else { return false };
+    let name = program.rsplit('/').next().unwrap_or_default();
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let known = INTERPRETERS.contains(&plain) || MORE.contains(&plain) || name.ends_with("awk");
+    let texts = || rest.iter().map(|text| text.as_deref().unwrap_or("-"));
+    known && (texts().all(|text| text.starts_with('-')) || texts().any(|text| text == "-" || text == "/dev/stdin"))
 }
 
 /// Whether an interpreter's own code asks for variables, which need no name there.
 fn reads_variables(program: &str, words: &[Option<String>]) -> bool {
-    const PROGRAMS: [&str; 12] =
-        ["python", "node", "nodejs", "deno", "bun", "perl", "ruby", "php", "lua", "awk", "gawk", "jq"];
-    const SIGNS: [&str; 7] = ["environ", "getenv", "process.env", "ENV", "env.", "$__env", "Deno.env"];
     let plain = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let asks = |text: &String| SIGNS.iter().any(|sign| text.contains(sign)) || text == "env";
-    (PROGRAMS.contains(&plain) || program.ends_with("awk")) && words.iter().skip(1).flatten().any(asks)
+    (INTERPRETERS.contains(&plain) || program.ends_with("awk")) && words.iter().skip(1).flatten().any(asks)
 }

@@ -47,7 +47,7 @@ pub struct Waiting {
     pub policy: Option<Digest>,
     /// Digests of the files of all layers that were judged too.
     pub layers: Vec<Digest>,
-    /// Where symlinks in its paths lead ([`crate::session::state::leads`]).
+    /// Where symlinks lead its words.
     pub leads: Option<Digest>,
     /// Whether the tool's server defines it in another way than was accepted.
     pub redefined: bool,
