@@ -71,6 +71,12 @@ impl Identity {
         Some(models.iter().any(|allowed| allowed.matches(model)))
     }
 
+    /// Whether the environment may run it only if what is reported counted.
+    pub(crate) fn is_only_reported(&self, known: &Known) -> bool {
+        let would = Self { observed: false, ..self.clone() };
+        !self.allows_environment(known) && would.allows_environment(known)
+    }
+
     /// Whether the environment is one that may run it.
     pub(crate) fn allows_environment(&self, known: &Known) -> bool {
         let Some(environments) = &self.environments else { return true };

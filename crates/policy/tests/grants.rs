@@ -526,8 +526,19 @@ fn storage() {
             ("curl https://s3.amazonaws.com/bucket/other", Deny),
             ("curl https://storage.googleapis.com/shut/a", Deny),
             ("curl https://x.example/", Allow),
+            ("aws s3 rm \"$X\"", Ask),
+            ("aws s3 cp $X/x .", Ask),
+            ("gsutil rm -r $X", Ask),
+            ("cat list | xargs -n1 aws s3 rm", Ask),
+            ("aws s3 cp \"$FILE\" s3://bucket/attestations/a", Allow),
+            ("aws ec2 describe-instances --region $R", Allow),
         ],
     );
+    let tool = |input: &str| decided(grants, "mcp__f__query", input).verdict;
+    assert_eq!(tool(r#"{"uri":"s3://bucket/attestations/a b"}"#), Allow);
+    assert_eq!(tool(r#"{"uri":"s3://bucket/other a b"}"#), Deny);
+    assert_eq!(tool(r#"{"sql":"select * from 's3://bucket/other'"}"#), Deny);
+    assert_eq!(tool(r#"{"sql":"select * from 's3://bucket/attestations/a'"}"#), Allow);
     // What lies below is not known, and may be what is denied.
     let part = r#"{"storage":{"deny":["s3://bucket/keys/*","gs://b/keys/*"]}}"#;
     all(

@@ -58,9 +58,19 @@ impl Judge<'_> {
         }
         if !rules.allows_environment(known) {
             let names: Vec<&str> = known.observed.iter().chain(&known.reported).map(String::as_str).collect();
-            let message = format!("it runs in {}, where this policy lets no agent run", names.join(", "));
-            let instead =
-                "an environment that `identity.allowedEnvironments` names: `writ identity --explain`".to_owned();
+            let names = names.join(", ");
+            let (message, instead) = if rules.is_only_reported(known) {
+                let message = format!(
+                    "it runs in {names}; where the policy lets it run is only reported, and it wants that observed"
+                );
+                (message, "`\"standing\": \"reported\"` in `identity`, or an agent that is not root".to_owned())
+            } else {
+                let message = format!("it runs in {names}, where this policy lets no agent run");
+                (
+                    message,
+                    "an environment that `identity.allowedEnvironments` names: `writ identity --explain`".to_owned(),
+                )
+            };
             self.say(Verdict::Deny, "/identity/allowedEnvironments", place(""), message, instead);
         }
     }

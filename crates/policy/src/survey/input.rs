@@ -134,7 +134,8 @@ impl Survey<'_> {
             self.url_text(text, None);
             return;
         }
-        if !spaced && text.split_once("://").is_some_and(|(scheme, _)| self.is_store(scheme)) {
+        // A key may have blanks in it.
+        if text.split_once("://").is_some_and(|(scheme, _)| self.is_store(scheme)) {
             return self.url_text(text, None);
         }
         let rooted = text.starts_with(['/', '~']) || text.starts_with("./") || text.starts_with("../");

@@ -13,6 +13,7 @@ mod open;
 mod paths;
 mod pattern;
 mod plain_text;
+mod programs;
 mod repository;
 mod resources;
 mod stores;

@@ -9,16 +9,11 @@ use writ_shell::{Access, Analysis, Command, NetTarget, NetUse, Part, Word};
 
 use super::Survey;
 use super::plain_text::only_text;
-use super::stores::{goes_below, store_address};
+use super::programs::{SIGNS, goes_below, reads_variables, runs_a_command, shows_environments, splits, takes_code};
 use crate::facts::{Host, PathFact, PathKind, ResourceFact};
 use crate::grants::{Kind, Pattern, is_secret_file, is_secret_variable, keeps_secrets};
 use crate::url;
 use crate::web::{self, Web};
-
-/// Programs whose code may ask for variables, and how it does.
-const INTERPRETERS: [&str; 12] =
-    ["python", "node", "nodejs", "deno", "bun", "perl", "ruby", "php", "lua", "awk", "gawk", "jq"];
-const SIGNS: [&str; 7] = ["environ", "getenv", "process.env", "ENV", "env.", "$__env", "Deno.env"];
 
 /// A resource that a call would use.
 pub(super) struct Resource<'a> {
@@ -192,6 +187,7 @@ impl Survey<'_> {
         if reads_variables(program, &texts) {
             self.variable("*", span, false);
         }
+        self.unknown_store(program, command, span);
         let deep = goes_below(program, arguments);
         for word in command.words.get(1..).unwrap_or_default() {
             self.word_stores(word, deep, command.span);
@@ -422,58 +418,8 @@ fn shows_variables(path: &str) -> bool {
     path.starts_with("/proc/") && path.ends_with("/environ")
 }
 
-/// Whether `env` takes an argument apart, which then may hold a command.
-fn splits(arguments: &[Option<String>]) -> bool {
-    arguments.iter().flatten().any(|text| text.starts_with("-S") || text.starts_with("--split-string"))
-}
-
-/// Whether an argument of `ps` is letters of BSD's with the one that shows environments.
-fn shows_environments(arguments: &[Option<String>]) -> bool {
-    let mut texts = arguments.iter().map(|text| text.as_deref().unwrap_or_default());
-    while let Some(text) = texts.next() {
-        if text.starts_with('-') {
-            // Their values are names and numbers.
-            let value = !text.contains('=')
-                && (text.starts_with("--")
-                    || text.ends_with(['o', 'O', 'C', 'u', 'U', 'g', 'G', 'p', 'q', 't', 's', 'k', 'N']));
-            if value {
-                texts.next();
-            }
-        } else if text.contains('e') && text.chars().all(|letter| letter.is_ascii_alphabetic()) {
-            return true;
-        }
-    }
-    false
-}
-
-/// Whether `env` has a command behind its options and assignments.
-fn runs_a_command(arguments: &[Option<String>]) -> bool {
-    let mut texts = arguments.iter().map(|text| text.as_deref().unwrap_or("\u{1}"));
-    while let Some(text) = texts.next() {
-        match text {
-            "-u" | "--unset" | "-C" | "--chdir" => drop(texts.next()),
-            "--" => return texts.any(|text| !text.contains('=')),
-            _ if text.starts_with('-') || text.contains('=') => {}
-            _ => return true,
-        }
-    }
-    false
-}
-
-/// Whether a command is an interpreter that takes its code from its standard input.
-fn takes_code(words: &[Option<String>]) -> bool {
-    const MORE: [&str; 4] = ["uv", "cmake", "tsx", "ts-node"];
-    let Some((Some(program), rest)) = words.split_first() else { return false };
-    let name = program.rsplit('/').next().unwrap_or_default();
-    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let known = INTERPRETERS.contains(&plain) || MORE.contains(&plain) || name.ends_with("awk");
-    let texts = || rest.iter().map(|text| text.as_deref().unwrap_or("-"));
-    known && (texts().all(|text| text.starts_with('-')) || texts().any(|text| text == "-" || text == "/dev/stdin"))
-}
-
-/// Whether an interpreter's own code asks for variables, which need no name there.
-fn reads_variables(program: &str, words: &[Option<String>]) -> bool {
-    let plain = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let asks = |text: &String| SIGNS.iter().any(|sign| text.contains(sign)) || text == "env";
-    (INTERPRETERS.contains(&plain) || program.ends_with("awk")) && words.iter().skip(1).flatten().any(asks)
+/// A store's address with its bucket as patterns have it.
+fn store_address(scheme: &str, rest: &str) -> String {
+    let (bucket, key) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    format!("{scheme}://{}{key}", bucket.to_ascii_lowercase())
 }

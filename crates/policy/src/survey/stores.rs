@@ -1,7 +1,7 @@
 //! Addresses of stores: in arguments, as `aws s3api` takes them apart, and behind addresses of the web. Page: `spec/grants.md`.
 
 use writ_core::Span;
-use writ_shell::Word;
+use writ_shell::{Command, Word};
 
 use super::Survey;
 use super::resources::{Resource, shown};
@@ -26,6 +26,24 @@ impl Survey<'_> {
                 };
                 self.url_text(&text, Some(span));
             }
+        }
+    }
+
+    /// `aws s3 rm "$X"`: an operand that is not known is an address where no other one is.
+    pub(super) fn unknown_store(&mut self, program: &str, command: &Command, span: Option<Span>) {
+        let mut texts = command.words.iter().skip(1).map(shown).filter(|text| !text.starts_with('-'));
+        let scheme = match program {
+            "aws" if texts.next().as_deref() == Some("s3") => "s3",
+            "gsutil" => "gs",
+            _ => return,
+        };
+        let _subcommand = texts.next();
+        let operands: Vec<String> = texts.collect();
+        let handed = operands.is_empty() && command.via.iter().any(|via| via == "xargs");
+        let open =
+            operands.iter().any(|text| text.starts_with('\u{1}')) && !operands.iter().any(|text| text.contains("://"));
+        if handed || open {
+            self.url_text(&format!("{scheme}://\u{1}"), span);
         }
     }
 
@@ -88,20 +106,4 @@ impl Survey<'_> {
         let resource = Resource { kind: Kind::Storage, spellings, wide: &[], open, any: true, shown: &shown };
         self.resource(&resource, span);
     }
-}
-
-/// A store's address with its bucket as patterns have it.
-pub(super) fn store_address(scheme: &str, rest: &str) -> String {
-    let (bucket, key) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
-    format!("{scheme}://{}{key}", bucket.to_ascii_lowercase())
-}
-
-/// Whether a program works on all that lies below an address of a store.
-pub(super) fn goes_below(program: &str, arguments: &[Option<String>]) -> bool {
-    const ALWAYS: [&str; 4] = ["sync", "rsync", "mirror", "rb"];
-    let deep = |text: &str| {
-        let letters = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-        ALWAYS.contains(&text) || text.starts_with("--recursive") || letters.is_some_and(|all| all.contains(['r', 'R']))
-    };
-    ALWAYS.contains(&program) || arguments.iter().flatten().any(|text| deep(text))
 }

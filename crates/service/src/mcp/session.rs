@@ -64,16 +64,21 @@ pub fn identity(gate: &Gate) -> Result<Value, Refusal> {
 
 /// A token for the main agent of the session, from the notary that runs here.
 pub fn token(gate: &Gate) -> Value {
-    let Some(told) = gate.token() else { return absent("token (no notary answers: `writ notary run`)", gate) };
+    let Some(told) = gate.token() else {
+        return without("no notary answers here, and only one issues tokens: `writ notary run`", gate);
+    };
     let (Some(token), Some(claims)) = (told.token, told.claims) else {
-        return absent(&format!("token ({})", told.refused.unwrap_or_default()), gate);
+        return without(&told.refused.unwrap_or_default(), gate);
     };
     object([("available", Value::Bool(true)), ("token", Value::from(token)), ("claims", json::to_value(&claims))])
 }
 
 /// What cannot be had: said, not made up.
 pub fn absent(what: &str, gate: &Gate) -> Value {
-    let why = format!("this version of Writ has no {what} here: nothing may be taken for one");
+    without(&format!("this version of Writ has no {what} here: nothing may be taken for one"), gate)
+}
+
+fn without(why: &str, gate: &Gate) -> Value {
     let session = gate.session_id();
     object([("available", Value::Bool(false)), ("why", Value::from(why)), ("session", Value::from(session.as_str()))])
 }

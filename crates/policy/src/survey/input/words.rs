@@ -33,6 +33,10 @@ impl Survey<'_> {
                 self.host_word(word, strict);
                 continue;
             }
+            if strict && word.split_once("://").is_some_and(|(scheme, _)| self.is_store(scheme)) {
+                self.url_text(word, None);
+                continue;
+            }
             let path = file_url(word);
             // `name:/path`, `--option:path`.
             let pieces = word.split(':').filter(|piece| piece.contains(['/', '.', '~']));

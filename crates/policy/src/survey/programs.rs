@@ -1,0 +1,73 @@
+//! What the arguments of known programs say of variables and of addresses: whether they print all, run a command, read code. Page:
+//! `spec/grants.md`.
+
+/// Programs whose code may ask for variables, and how it does.
+const INTERPRETERS: [&str; 12] =
+    ["python", "node", "nodejs", "deno", "bun", "perl", "ruby", "php", "lua", "awk", "gawk", "jq"];
+pub(super) const SIGNS: [&str; 7] = ["environ", "getenv", "process.env", "ENV", "env.", "$__env", "Deno.env"];
+
+/// Whether `env` takes an argument apart, which then may hold a command.
+pub(super) fn splits(arguments: &[Option<String>]) -> bool {
+    arguments.iter().flatten().any(|text| text.starts_with("-S") || text.starts_with("--split-string"))
+}
+
+/// Whether an argument of `ps` is letters of BSD's with the one that shows environments.
+pub(super) fn shows_environments(arguments: &[Option<String>]) -> bool {
+    let mut texts = arguments.iter().map(|text| text.as_deref().unwrap_or_default());
+    while let Some(text) = texts.next() {
+        if text.starts_with('-') {
+            // Their values are names and numbers.
+            let value = !text.contains('=')
+                && (text.starts_with("--")
+                    || text.ends_with(['o', 'O', 'C', 'u', 'U', 'g', 'G', 'p', 'q', 't', 's', 'k', 'N']));
+            if value {
+                texts.next();
+            }
+        } else if text.contains('e') && text.chars().all(|letter| letter.is_ascii_alphabetic()) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether `env` has a command behind its options and assignments.
+pub(super) fn runs_a_command(arguments: &[Option<String>]) -> bool {
+    let mut texts = arguments.iter().map(|text| text.as_deref().unwrap_or("\u{1}"));
+    while let Some(text) = texts.next() {
+        match text {
+            "-u" | "--unset" | "-C" | "--chdir" => drop(texts.next()),
+            "--" => return texts.any(|text| !text.contains('=')),
+            _ if text.starts_with('-') || text.contains('=') => {}
+            _ => return true,
+        }
+    }
+    false
+}
+
+/// Whether a command is an interpreter that takes its code from its standard input.
+pub(super) fn takes_code(words: &[Option<String>]) -> bool {
+    const MORE: [&str; 4] = ["uv", "cmake", "tsx", "ts-node"];
+    let Some((Some(program), rest)) = words.split_first() else { return false };
+    let name = program.rsplit('/').next().unwrap_or_default();
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let known = INTERPRETERS.contains(&plain) || MORE.contains(&plain) || name.ends_with("awk");
+    let texts = || rest.iter().map(|text| text.as_deref().unwrap_or("-"));
+    known && (texts().all(|text| text.starts_with('-')) || texts().any(|text| text == "-" || text == "/dev/stdin"))
+}
+
+/// Whether an interpreter's own code asks for variables, which need no name there.
+pub(super) fn reads_variables(program: &str, words: &[Option<String>]) -> bool {
+    let plain = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let asks = |text: &String| SIGNS.iter().any(|sign| text.contains(sign)) || text == "env";
+    (INTERPRETERS.contains(&plain) || program.ends_with("awk")) && words.iter().skip(1).flatten().any(asks)
+}
+
+/// Whether a program works on all that lies below an address of a store.
+pub(super) fn goes_below(program: &str, arguments: &[Option<String>]) -> bool {
+    const ALWAYS: [&str; 4] = ["sync", "rsync", "mirror", "rb"];
+    let deep = |text: &str| {
+        let letters = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+        ALWAYS.contains(&text) || text.starts_with("--recursive") || letters.is_some_and(|all| all.contains(['r', 'R']))
+    };
+    ALWAYS.contains(&program) || arguments.iter().flatten().any(|text| deep(text))
+}
