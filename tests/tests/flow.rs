@@ -105,6 +105,27 @@ fn what_a_session_read_decides_what_it_may_send() {
     assert_eq!(bash(&place, "9", "ls"), "deny", "what was read is not known any more");
 }
 
+/// A program that goes through a tree may follow the symlinks in it: what they lead to may have been read.
+#[test]
+fn what_symlinks_in_a_tree_lead_to_may_be_read() {
+    for (at, line) in ["cp -rL dd copy", "tar chf - dd", "rsync -aL dd/ copy/"].into_iter().enumerate() {
+        let place = place(&format!("flow-links-{at}"), FLOW);
+        let repository = place.folder.join("repository");
+        for folder in ["vault", "dd", "plain"] {
+            fs::create_dir(repository.join(folder)).unwrap();
+        }
+        fs::write(repository.join("vault/k"), "secret").unwrap();
+        std::os::unix::fs::symlink("../plain", repository.join("dd/p")).unwrap();
+        assert_eq!(bash(&place, "1", line), "allow");
+        assert_eq!(call(&place, "2", "WebFetch", FETCH, ""), "allow", "the twin: {line}");
+        std::os::unix::fs::symlink("../vault", repository.join("dd/l")).unwrap();
+        assert_eq!(bash(&place, "3", line), "allow");
+        assert_eq!(call(&place, "4", "WebFetch", FETCH, ""), "ask", "{line}");
+        stop(&place);
+        assert_eq!(verify(&place).0, 0);
+    }
+}
+
 /// What is edited in place or moved is read: its content ends up where the script, or the move, puts it.
 #[test]
 fn editing_in_place_and_moving_take_in() {

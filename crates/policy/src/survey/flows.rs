@@ -13,7 +13,7 @@ use crate::flow::{Entry, Flow, Label};
 use crate::glob::Glob;
 use crate::grants::{Kind, Pattern};
 use crate::rules::{PathRule, Reading, ToolPattern};
-use crate::world::{Search, find_below};
+use crate::world::{Resolved, Search, World, find_below, find_below_all, links_out};
 
 /// Programs that the tables know, and that run what lies in the repository.
 const RUNNERS: [&str; 38] = [
@@ -301,6 +301,7 @@ impl Survey<'_> {
     fn tree_flow(&mut self, fact: &PathFact, ways: Ways, sure: bool) {
         let home = self.setting.home.clone();
         let (home, world, policy) = (home.as_deref(), self.world, self.policy);
+        let behind = self.behind(fact);
         for label in &policy.flow.labels {
             if label.files.is_empty() {
                 continue;
@@ -313,11 +314,26 @@ impl Survey<'_> {
             let found = match found {
                 Search::Done(Some(_)) => Some(sure && fact.kind != PathKind::Into),
                 Search::TooLarge => Some(false),
-                Search::Done(None) => anchored.then_some(false),
+                Search::Done(None) if anchored => Some(false),
+                // A program that goes through a tree may follow the symlinks in it.
+                Search::Done(None) => {
+                    behind.as_ref().is_none_or(|places| is_behind(label, places, home, world)).then_some(false)
+                }
             };
             if let Some(sure) = found {
                 self.note(ways, &label.name, sure);
             }
+        }
+    }
+
+    /// Where symlinks in a tree lead out of it that is read; `None` where there are too many.
+    fn behind(&mut self, fact: &PathFact) -> Option<Vec<Resolved>> {
+        if !fact.tree || fact.access != Access::Read || fact.kind == PathKind::Listing {
+            return Some(Vec::new());
+        }
+        match links_out(self.world, &fact.resolved, &mut self.links) {
+            Search::Done(places) => Some(places),
+            Search::TooLarge => None,
         }
     }
 
@@ -332,6 +348,15 @@ impl Survey<'_> {
         let entries = self.policy.flow.labels.iter().flat_map(|label| &label.entries);
         entries.clone().any(|entry| matches!(entry, Entry::Resource(Kind::Secrets, rule) if rule.matches(text)))
     }
+}
+
+/// Whether something of one of these places has a label, or may have.
+fn is_behind(label: &Label, places: &[Resolved], home: Option<&str>, world: &dyn World) -> bool {
+    let hit = |path: &str| label.is_on([path, path], home);
+    let anchored = |place: &Resolved| label.files.iter().any(|rule| rule.is_anchored_below(&place.path, home));
+    let folders: Vec<&str> = places.iter().filter(|place| place.is_dir).map(|place| &*place.path).collect();
+    places.iter().any(|place| hit(&place.path) || place.is_dir && anchored(place))
+        || find_below_all(world, &folders, &hit) != Search::Done(None)
 }
 
 /// What the shell does itself, and what only shows what is known anyway.
