@@ -31,6 +31,8 @@ impl SessionId {
         }
         let kept: String = self.0.chars().filter(|&c| safe(c)).take(32).collect();
         let digest = Digest::of(self.0.as_bytes()).hex();
+        // Names that begin with a dot are no sessions to whoever lists them.
+        let kept = if kept.is_empty() { "session" } else { &kept };
         format!("{kept}.{}", digest.get(..16).unwrap_or(&digest))
     }
 }
@@ -50,7 +52,7 @@ mod tests {
         assert_eq!(SessionId::new("fda128db-f674").file_name(), "fda128db-f674");
         for odd in ["", ".", "..", "../../etc", "a/b", "a\0b", "ü", &"x".repeat(300)] {
             let name = SessionId::new(odd).file_name();
-            assert!(!name.contains('/') && !name.contains('\0') && name != "." && name != ".." && name.len() < 64);
+            assert!(!name.contains('/') && !name.contains('\0') && !name.starts_with('.') && name.len() < 64);
         }
         assert_ne!(SessionId::new("a/b").file_name(), SessionId::new("a//b").file_name());
     }
