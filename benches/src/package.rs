@@ -19,6 +19,8 @@ use crate::measure::{Bar, Figure};
 const BLOBS: usize = 5;
 /// Bytes of each, which no compression makes fewer.
 const SIZE: usize = 100_000_000;
+/// Files that each is made of.
+const PARTS: usize = 4;
 /// How often each is measured.
 const RUNS: usize = 3;
 
@@ -69,8 +71,11 @@ impl<'a> Bench<'a> {
             let skill = folder.join(format!("agent/skills/s{number}"));
             fs::create_dir_all(&skill)?;
             fs::write(skill.join("SKILL.md"), format!("# Skill {number}\n"))?;
-            let bytes = (0..SIZE / 8).flat_map(|_| next(&mut state).to_le_bytes()).collect::<Vec<u8>>();
-            fs::write(skill.join("data"), bytes)?;
+            // A file of a package has at most 64 MiB.
+            for part in 0..PARTS {
+                let bytes = (0..SIZE / PARTS / 8).flat_map(|_| next(&mut state).to_le_bytes()).collect::<Vec<u8>>();
+                fs::write(skill.join(format!("data{part}")), bytes)?;
+            }
             agentfile.push_str(&format!("SKILL ./skills/s{number}\n"));
         }
         let file = folder.join("agent/Agentfile");
