@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use writ_core::json::{self, Value};
-use writ_core::{Digest, ToolCall, ToolKind};
+use writ_core::{Digest, Timestamp, ToolCall, ToolKind};
 use writ_policy::{Facts, World, fold};
 use writ_shell::{Dir, Env};
 
@@ -60,6 +60,10 @@ pub fn leads<'a>(call: &ToolCall, home: Option<&str>, facts: impl Iterator<Item 
         }
     }
     texts(&call.input, &mut |text| word(&call.cwd, text));
+    if left == 0 {
+        // Where the others lead is not known: no word on such a call is for the next one.
+        all.insert(String::new(), Timestamp::now().to_string());
+    }
     (!all.is_empty()).then(|| Digest::of(json::to_canonical(&all).as_bytes()))
 }
 

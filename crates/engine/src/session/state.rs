@@ -256,13 +256,11 @@ impl State {
         self.relabelled |= self.calls + self.asked > 0;
     }
 
-    /// Forgets what was said about another policy's limits; what was used stays.
+    /// Forgets what was said about another policy's limits.
     pub fn forget_limits(&mut self) {
         self.raised.clear();
         self.warned.clear();
-        for count in self.agents.values_mut() {
-            (count.raised, count.warned, count.refused) = Default::default();
-        }
+        self.agents.clear();
         self.rates.clear();
         self.refused = None;
     }

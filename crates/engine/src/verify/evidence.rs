@@ -79,8 +79,7 @@ struct Events {
     stops: Vec<u64>,
     /// The last row that shows the session going on.
     last_act: Option<u64>,
-    /// The last row in which it ended.
-    ended: Option<u64>,
+    ended: bool,
     /// It came to its end, and nothing happened in it since.
     over: bool,
 }
@@ -90,7 +89,7 @@ impl Events {
         match event(row) {
             "stop" => self.stops.push(row.sequence),
             PROMPT | "tool-call" => (self.last_act, self.over) = (Some(row.sequence), false),
-            "session-end" | ENDED => (self.ended, self.over) = (Some(row.sequence), true),
+            "session-end" | ENDED => (self.ended, self.over) = (true, true),
             RESUMED => self.over = false,
             _ => {}
         }
@@ -356,7 +355,7 @@ impl Evidence {
         let (outcome, summary) = if !report.checkpoint_problems.is_empty() {
             (Outcome::Failed, format!("not every checkpoint holds ({})", self.used))
         } else if notes == 0 {
-            let outcome = if events.ended.is_some() { Outcome::Failed } else { Outcome::Absent };
+            let outcome = if events.ended { Outcome::Failed } else { Outcome::Absent };
             (outcome, "no checkpoint: nobody signed for this record".to_owned())
         } else {
             let outcome = if self.used.is_pinned() { Outcome::Passed } else { Outcome::Absent };
@@ -394,14 +393,12 @@ fn tail(Checked { report, events, .. }: &Checked) -> Phase {
     let (rows, covered) = (report.rows, report.covered);
     let (outcome, summary) = if covered >= rows {
         (Outcome::Passed, "every row is covered by a checkpoint".to_owned())
-    } else if events.ended.is_some_and(|end| end >= covered) {
+    } else if events.ended {
         (Outcome::Failed, format!("tail not covered since row {covered}, though the session ended"))
     } else if let Some(stop) = events.unsealed_stop(covered) {
         let summary =
             format!("tail not covered since row {covered}, though the agent stopped at row {stop} and went on");
         (Outcome::Failed, summary)
-    } else if events.over {
-        (Outcome::Absent, format!("tail not covered since row {covered}: rows came after the session's end"))
     } else {
         (Outcome::Absent, format!("tail not covered since row {covered}: the session is still open"))
     };
