@@ -13,6 +13,10 @@ use writ_core::{Digest, json};
 use crate::transcript::{Listing, MAIN, TranscriptError, Transcripts, digest};
 use crate::usage::{AgentNote, Rate, Spoken, Tokens};
 
+use conversation::{Conversation, Models, News, Position};
+
+mod conversation;
+
 /// Bytes before a position that are looked at again.
 const TAIL: u64 = 1 << 10;
 /// How many messages of an agent, its last ones, may still be told with greater usage: a client notes a message while it is being written.
@@ -49,21 +53,6 @@ pub struct Messages {
     /// For looking one up, while a reading lasts.
     #[serde(skip)]
     known: Known,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Conversation {
-    files: BTreeMap<String, Position>,
-    /// What the client itself says that was used, by model.
-    stated: BTreeMap<String, Tokens>,
-}
-
-/// Where reading goes on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Position {
-    end: u64,
-    /// Digest of the last bytes before it.
-    tail: Digest,
 }
 
 /// What one agent used.
@@ -149,15 +138,6 @@ fn name(id: &str) -> [u8; NAME] {
     Digest::of(id.as_bytes()).as_bytes().first_chunk().copied().unwrap_or_default()
 }
 
-/// A model's name without what tells only how it was asked for: `[1m]`, a date.
-pub fn plain_model(model: &str) -> &str {
-    let model = model.split('[').next().unwrap_or(model);
-    match model.rsplit_once('-') {
-        Some((stem, date)) if date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit()) => stem,
-        _ => model,
-    }
-}
-
 impl Messages {
     /// Counts a message. Returns what it used that was not counted yet: whose it is, at which rate, how much.
     pub fn count(&mut self, agent: &str, id: &str, rate: &Rate, tokens: Tokens) -> Option<(String, Rate, Tokens)> {
@@ -240,16 +220,18 @@ impl Meter {
         let Listing { files, unread } = transcripts.files(main)?;
         let key = main.to_string_lossy().into_owned();
         let mut talk = self.mains.remove(&key).unwrap_or_default();
+        let mut news = News::default();
         self.messages.known = Known::default();
         let mut result = Ok(unread > 0 && self.unread < unread);
         self.unread = self.unread.max(unread);
         for (agent, path) in files {
-            match self.read_one(transcripts, &path, &agent, &mut talk) {
+            match self.read_one(transcripts, &path, &agent, &mut talk.files, &mut news) {
                 Ok(new) => result = result.map(|before| before || new),
                 // What can be read of the others is; that this one cannot is told.
                 Err(error) => result = Err(error),
             }
         }
+        talk.take(news);
         self.mains.insert(key, talk);
         result
     }
@@ -259,10 +241,11 @@ impl Meter {
         transcripts: &dyn Transcripts,
         path: &Path,
         agent: &str,
-        talk: &mut Conversation,
+        files: &mut BTreeMap<String, Position>,
+        news: &mut News,
     ) -> Result<bool, TranscriptError> {
         let failed = |source| TranscriptError::Io { path: path.to_owned(), source };
-        let before = talk.files.get(agent);
+        let before = files.get(agent);
         let from = match before {
             None => 0,
             Some(Position { end, .. }) if path.metadata().map_err(failed)?.len() == *end => return Ok(false),
@@ -272,19 +255,23 @@ impl Meter {
                 if same { *end } else { 0 }
             }
         };
-        let mut stated = None;
         let reach = transcripts.usage(path, from, &mut |spoken| match spoken {
-            Spoken::Message { id, rate, tokens } => self.message(agent, &id, &rate, tokens),
-            Spoken::Total(models) => stated = Some(models),
+            Spoken::Message { id, rate, tokens } => {
+                let more = self.message(agent, &id, &rate, tokens);
+                let said = if agent == MAIN { &mut news.main } else { &mut news.others };
+                said.add(&rate.model, more);
+            }
+            Spoken::Total(models) => {
+                let mut stated = Models::default();
+                models.into_iter().for_each(|(model, tokens)| stated.add(&model, tokens));
+                news.totals.push((stated, news.main.clone()));
+            }
             Spoken::Unreadable => self.unread += 1,
         })?;
         if reach.torn {
             self.torn.0.insert(path.to_owned());
         } else {
             self.torn.0.remove(path);
-        }
-        if let Some(models) = stated {
-            talk.stated = models.into_iter().collect();
         }
         if agent != MAIN {
             let entry = self.agents.entry(agent.to_owned()).or_default();
@@ -294,15 +281,16 @@ impl Meter {
         }
         let tail = digest(path, reach.end.saturating_sub(TAIL), reach.end).map_err(failed)?.unwrap_or(Digest::ZERO);
         let position = Position { end: reach.end, tail };
-        let new = talk.files.get(agent) != Some(&position);
-        talk.files.insert(agent.to_owned(), position);
+        let new = files.get(agent) != Some(&position);
+        files.insert(agent.to_owned(), position);
         Ok(new)
     }
 
-    fn message(&mut self, agent: &str, id: &str, rate: &Rate, tokens: Tokens) {
-        if let Some((agent, rate, more)) = self.messages.count(agent, id, rate, tokens) {
-            self.agents.entry(agent).or_default().add(&rate, more);
-        }
+    /// Counts a message. Returns what it used that was not counted yet.
+    fn message(&mut self, agent: &str, id: &str, rate: &Rate, tokens: Tokens) -> Tokens {
+        let Some((agent, rate, more)) = self.messages.count(agent, id, rate, tokens) else { return Tokens::default() };
+        self.agents.entry(agent).or_default().add(&rate, more);
+        more
     }
 
     /// What each agent used; what the client says beyond all messages is the main agent's, for no message tells of it: summaries,
@@ -310,35 +298,13 @@ impl Meter {
     pub fn agents(&self) -> BTreeMap<String, AgentUse> {
         let mut agents = self.agents.clone();
         let main = agents.entry(MAIN.to_owned()).or_default();
-        for (rate, tokens) in self.unspoken() {
-            main.add(&rate, tokens);
-        }
-        agents
-    }
-
-    /// What the client says was used and no message tells of. Together with the messages it is never more than the client says.
-    fn unspoken(&self) -> Vec<(Rate, Tokens)> {
-        let mut stated: BTreeMap<&str, Tokens> = BTreeMap::new();
-        for (model, tokens) in self.mains.values().flat_map(|talk| &talk.stated) {
-            let sum = stated.entry(plain_model(model)).or_default();
-            *sum = sum.plus(*tokens);
-        }
-        let mut spoken: BTreeMap<&str, Tokens> = BTreeMap::new();
-        for (rate, tokens) in self.agents.values().flat_map(|agent| &agent.used) {
-            let sum = spoken.entry(plain_model(&rate.model)).or_default();
-            *sum = sum.plus(*tokens);
-        }
-        let all = |sums: &BTreeMap<&str, Tokens>| sums.values().fold(Tokens::default(), |sum, one| sum.plus(*one));
-        let mut left = all(&stated).beyond(all(&spoken));
-        let mut out = Vec::new();
-        for (model, tokens) in stated {
-            let more = tokens.beyond(spoken.get(model).copied().unwrap_or_default()).least(left);
-            left = left.beyond(more);
-            if !more.is_nothing() {
-                out.push((Rate { model: model.to_owned(), ..Rate::default() }, more));
+        let unspoken = self.mains.values().fold(Models::default(), |sum, talk| sum.plus(&talk.beyond_messages()));
+        for (model, tokens) in unspoken.0 {
+            if !tokens.is_nothing() {
+                main.add(&Rate { model, ..Rate::default() }, tokens);
             }
         }
-        out
+        agents
     }
 
     /// How many transcripts end in a line that is cut off.

@@ -111,6 +111,15 @@ impl Rate {
     }
 }
 
+/// A model's name without what tells only how it was asked for: `[1m]`, a date.
+pub fn plain_model(model: &str) -> &str {
+    let model = model.split('[').next().unwrap_or(model);
+    match model.rsplit_once('-') {
+        Some((stem, date)) if date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit()) => stem,
+        _ => model,
+    }
+}
+
 /// What a transcript tells of usage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spoken {

@@ -9,7 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use writ_clients::claude_code::ClaudeCode;
-use writ_clients::meter::{Meter, plain_model};
+use writ_clients::meter::Meter;
+use writ_clients::usage::plain_model;
 use writ_core::json::{self, Limits, Value};
 
 /// A session's copy in a folder of its own, with its lines changed.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::claude_code::ClaudeCode;
+use crate::usage::plain_model;
 
 struct Talk {
     _folder: tempfile::TempDir,
@@ -123,14 +124,41 @@ fn what_only_the_client_tells_of_is_the_main_agents() {
     Talk::add(&talk.of("x"), &line("b", 5, 1));
     talk.read(&mut meter);
     assert_eq!((used(&meter, MAIN), used(&meter, "x")), ((14, 1), (5, 1)));
-    // It goes on; the client's word is older than the messages, and nothing counts twice.
+    // It goes on; the client's word is older than the messages: they add to what it said, and nothing counts twice.
     Talk::add(&talk.main, &line("c", 100, 10));
     talk.read(&mut meter);
-    assert_eq!(used(&meter, MAIN), (110, 11));
+    assert_eq!(used(&meter, MAIN), (114, 11));
     Talk::add(&talk.main, &total(115, 6));
     talk.read(&mut meter);
     assert_eq!(used(&meter, MAIN), (116, 11));
     assert_eq!((plain_model("claude-x-5[1m]"), plain_model("claude-x-5-20260101")), ("claude-x-5", "claude-x-5"));
+}
+
+#[test]
+fn what_only_the_client_told_of_is_not_used_up_by_what_is_said_later() {
+    let total =
+        |input: u64| format!(r#"{{"type":"cost-state","modelUsage":{{"m":{{"inputTokens":{input}}}}}}}"#) + "\n";
+    let (talk, mut meter) = (Talk::new(), Meter::default());
+    let mut step = |path: &Path, text: &str, main: u64| {
+        Talk::add(path, text);
+        talk.read(&mut meter);
+        meter = Meter::from_bytes(&meter.to_bytes()).unwrap();
+        assert_eq!(used(&meter, MAIN).0, main, "{text}");
+    };
+    step(&talk.main, &(line("a", 10, 0) + &total(90)), 90);
+    // A message of a subagent may reach its file after the total that knows it.
+    step(&talk.of("x"), &line("late", 5, 0), 85);
+    for (number, main) in [(1, 95), (2, 105)] {
+        step(&talk.main, &line(&format!("b{number}"), 10, 0), main);
+        step(&talk.of("y"), &line(&format!("c{number}"), 20, 0), main);
+    }
+    // A client that began anew with its sum takes nothing back.
+    step(&talk.main, &total(30), 105);
+    step(&talk.main, &(line("d", 10, 0) + &total(170)), 125);
+    // Read at once, it comes out the same.
+    let mut anew = Meter::default();
+    talk.read(&mut anew);
+    assert_eq!(anew.agents(), meter.agents());
 }
 
 #[test]

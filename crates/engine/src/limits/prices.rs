@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use writ_clients::meter::{AgentUse, plain_model};
+use writ_clients::meter::AgentUse;
+use writ_clients::usage::plain_model;
 use writ_clients::usage::{Rate, Tokens};
 use writ_core::{Digest, Money, json};
 use writ_store::{Store, StoreError, regular_file};
