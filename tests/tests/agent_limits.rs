@@ -77,23 +77,48 @@ fn exactly_so_many_calls_of_one_type_run_whoever_asks_at_once() {
     assert!(String::from_utf8_lossy(&shown.stdout).contains("`Explore`: 7 of 7 tool calls"), "{shown:?}");
 }
 
+/// What `writ` says to these words at a terminal.
+fn human(place: &Workplace, words: &str) -> String {
+    let writ = place.command(&[]);
+    let mut script = Command::new("script");
+    script.args(["-qec", &format!("{} {words}", writ.get_program().display()), "/dev/null"]);
+    script.current_dir(place.folder.join("repository")).env_clear().env("PATH", "/usr/bin:/bin");
+    script.envs(writ.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    String::from_utf8_lossy(&script.stdin(Stdio::null()).output().unwrap().stdout).into_owned()
+}
+
+#[test]
+fn another_policy_takes_nothing_back_of_what_a_type_used() {
+    let limits = json!({"maxToolCalls": {"value": 2, "enforcement": "fail-fast"}, "maxTurns": {"value": 1}});
+    let place = place("own-accept", &limits, &Value::Null);
+    let explores = |id: &str| !denied(&call(&place, id, Some(("a1", "Explore"))));
+    assert!(!denied(&task(&place, "t1", "Explore", None)) && explores("one"));
+    let file = place.folder.join("repository/.aflock");
+    let mut policy: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    let accept = |policy: &Value| {
+        fs::write(&file, policy.to_string()).unwrap();
+        let said = human(&place, &format!("policy accept {SESSION}"));
+        assert!(said.contains("now runs under"), "{said}");
+    };
+    policy["tools"] = json!({"deny": ["Bash:nix"]});
+    accept(&policy);
+    assert!(explores("two") && !explores("three"), "one call was made before");
+    assert!(denied(&task(&place, "t2", "Explore", None)), "and one task given");
+    assert_eq!(phase(&place, "decisions")["outcome"], "passed", "{:#}", phase(&place, "decisions"));
+    assert!(phase(&place, "limits").to_string().contains("`Explore`: 2 of 2 tool calls (reached)"));
+    // Where nothing limits it any more, nothing is kept.
+    policy["sublayouts"] = json!([]);
+    accept(&policy);
+    assert!(explores("four"));
+    assert_eq!(phase(&place, "decisions")["outcome"], "passed", "{:#}", phase(&place, "decisions"));
+}
+
 #[test]
 fn a_human_raises_what_one_type_may_use() {
     let place = place("own-raise", &json!({}), &json!({"maxToolCalls": {"value": 1, "enforcement": "fail-fast"}}));
     assert!(!denied(&call(&place, "one", Some(("a1", "Explore")))));
     assert!(denied(&call(&place, "two", Some(("a1", "Explore")))));
-    let raise = |words: &str| {
-        let writ = place.command(&[]);
-        let mut script = Command::new("script");
-        script.args([
-            "-qec",
-            &format!("{} limits raise {words} --session {SESSION}", writ.get_program().display()),
-            "/dev/null",
-        ]);
-        script.current_dir(place.folder.join("repository")).env_clear().env("PATH", "/usr/bin:/bin");
-        script.envs(writ.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        String::from_utf8_lossy(&script.stdin(Stdio::null()).output().unwrap().stdout).into_owned()
-    };
+    let raise = |words: &str| human(&place, &format!("limits raise {words} --session {SESSION}"));
     let none = raise("maxToolCalls 3 --agent Plan");
     assert!(none.contains("has no maxToolCalls"), "{none}");
     let raised = raise("maxToolCalls 2 --agent Explore");

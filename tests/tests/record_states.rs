@@ -98,6 +98,43 @@ fn an_open_session_is_verified_as_far_as_it_is_signed() {
     assert!(code == 3 && last.starts_with("NOT VERIFIED: unsigned"), "{code} {last}");
 }
 
+/// A row that comes late is sealed by whoever writes it; a session is open again once somebody signed for that.
+#[test]
+fn what_comes_after_the_end_breaks_nothing_that_is_signed() {
+    let place = recorded("states-late");
+    let end = || place.answer(&place.payload("SessionEnd", r#","reason":"other""#));
+    end();
+    let signed = fs::read(place.session().join("checkpoints")).unwrap();
+    let mut rows = fs::read_to_string(place.session().join("ledger.jsonl")).unwrap().lines().count();
+    for late in [
+        place.payload("SubagentStop", r#","agent_id":"a1","agent_type":"Plan","stop_hook_active":false"#),
+        place.write_call("late", "src/module.rs"),
+        place.payload(
+            "PostToolUse",
+            r#","tool_name":"Bash","tool_input":{"command":"ls"},"tool_response":{},"tool_use_id":"x""#,
+        ),
+        place.payload("SessionEnd", r#","reason":"other""#),
+        place.payload("SessionStart", r#","source":"resume""#),
+    ] {
+        place.answer(&late);
+        let now = fs::read_to_string(place.session().join("ledger.jsonl")).unwrap().lines().count();
+        assert!(std::mem::replace(&mut rows, now) < now, "{late} has a row");
+        assert_eq!(verify(&place, &[SESSION]), (0, "verified".to_owned()), "{late}");
+    }
+    place.allowed("two");
+    let (code, last) = verify(&place, &[SESSION]);
+    assert_eq!((code, last), (0, format!("verified up to row {}: the session is still open", rows - 1)));
+    // Rows that nobody signed for open nothing.
+    let folder = copy(&place, "evidence");
+    fs::write(folder.join("checkpoints"), signed).unwrap();
+    let (path, key) = (folder.to_str().unwrap(), folder.join("ledger.pub"));
+    let (code, last) = auditor(&place, &[path, "--key", key.to_str().unwrap()]);
+    assert!(code == 3 && last.starts_with("NOT VERIFIED: broken"), "{code} {last}");
+    // Nor do those behind an end that is signed.
+    end();
+    assert_eq!(verify(&place, &[SESSION]), (0, "verified".to_owned()));
+}
+
 #[test]
 fn the_key_beside_the_ledger_is_the_one_pinned_at_the_start_byte_for_byte() {
     let place = recorded("states-key");

@@ -62,6 +62,7 @@ pub fn record(
                 Checked::Lets { observed } => observed,
             };
             (session.state.turns, session.state.refused) = (session.state.turns + 1, None);
+            session.state.over = false;
             (PROMPT, About::Prompt { prompt: Digest::of(prompt.as_bytes()), observed })
         }
         EventKind::PostToolBatch { calls } => {
@@ -90,7 +91,7 @@ pub fn record(
         EventKind::SessionEnd { reason } => {
             let name = if session.within.is_some() { "client-ended" } else { SESSION_END };
             if name == SESSION_END {
-                session.state.end_words();
+                session.state.end();
             }
             (name, About::End { reason: reason.as_deref() })
         }
@@ -136,6 +137,7 @@ fn start<'a>(
     // A client in a run is held by its sandbox; what is above this process then is a human's.
     let process = if session.within.is_none() { process::client(session.home.asker) } else { None };
     process.iter().for_each(|process| session.state.see_client(process.clone()));
+    session.state.over = false;
     (if began { STARTED } else { RESUMED }, About::Start { source, transcript, process, workload, image })
 }
 

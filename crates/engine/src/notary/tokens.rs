@@ -270,7 +270,7 @@ fn caller(shown: &Shown) -> Caller<'_> {
 
 /// How many seconds a token that is issued now may last: as long as the session has by its wall-time limits, and not over its end.
 fn life(session: &Session<'_>, policies: &[&Policy]) -> Result<i64, TokensError> {
-    if session.is_over()? {
+    if session.state.over {
         return Err(TokensError::Ended);
     }
     let raised = session.state.raised.get(&Measure::WallTime).copied().unwrap_or_default();

@@ -275,6 +275,7 @@ impl<'a> Run<'a> {
         let mut session = Session::resume(&self.store, &self.session, self.home, Timestamp::now())?;
         let mut draft = session.event(ENDED, Ended { code, why, standing: "observed" });
         draft.call_id = Some(self.call.clone());
+        session.state.over = true;
         session.append(draft)?;
         seal::seal(&mut session)?;
         // A copy waits for its human; caches and temporary files wait for nobody.

@@ -89,6 +89,16 @@ pub fn refuse<'a>(agents: &mut Agents, layers: impl IntoIterator<Item = &'a str>
     layers.into_iter().for_each(|layer| agents.entry(layer.to_owned()).or_default().refused = true);
 }
 
+/// Keeps what was used under some layers, and nothing that was said of their limits.
+pub fn keep(agents: &mut Agents, layers: &[&str]) {
+    agents.retain(|layer, _| layers.contains(&layer.as_str()));
+    for count in agents.values_mut() {
+        count.raised.clear();
+        count.warned.clear();
+        count.refused = false;
+    }
+}
+
 /// Takes a limit that a human raised.
 pub fn raise<'a>(agents: &mut Agents, layers: impl IntoIterator<Item = &'a str>, measure: Measure, to: u64) {
     for layer in layers {

@@ -94,10 +94,10 @@ impl Session<'_> {
             let named = self.named()?;
             let draft = self.event(CUSTODY, Detail { custody: named });
             self.state.custody = held;
-            self.append(draft)?;
+            self.write(draft)?;
         } else if let Some(rows) = self.beside() {
             let draft = self.event(BESIDE, Beside { rows });
-            self.append(draft)?;
+            self.write(draft)?;
         }
         Ok(())
     }

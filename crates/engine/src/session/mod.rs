@@ -21,6 +21,7 @@ pub mod unhooked;
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::mem;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -36,7 +37,7 @@ use crate::Home;
 use crate::governing::in_force::InForce;
 use crate::governing::{Governing, GoverningError, layers};
 use crate::home::NoStateDir;
-use rows::{ENDED, IdentityRef, RESUMED, SESSION_END, STARTED};
+use rows::IdentityRef;
 use state::{State, StateError};
 
 /// Rules that a policy names in files of their own, by those names, and the digests of their texts.
@@ -129,6 +130,8 @@ pub struct Session<'a> {
     /// Their identity, as the call's row names it.
     pub named: Option<IdentityRef>,
     guard: LedgerGuard,
+    /// Whether it was over after the last row.
+    over: bool,
     in_force: OnceCell<Result<InForce, Blocked>>,
 }
 
@@ -151,30 +154,34 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Whether the session has ended, and nobody has gone on with it since.
-    pub fn is_over(&self) -> Result<bool, SessionError> {
-        let goes_on = |row: &Row| {
-            row.decision != RowDecision::Checkpoint
-                || matches!(rows::event(row), SESSION_END | ENDED | STARTED | RESUMED | rows::PROMPT)
-        };
-        let last = self.store.last_row_where(&self.id, goes_on)?;
-        Ok(last.is_some_and(|row| matches!(rows::event(&row), SESSION_END | ENDED)))
-    }
-
     /// Appends a row that carries the state on; names and ids of calls go without their tokens (R8). Durable on return.
     pub fn append(&mut self, draft: Draft) -> Result<u64, SessionError> {
+        let sequence = self.write(draft)?;
+        self.seal_late()?;
+        Ok(sequence)
+    }
+
+    /// The same, without the seal that a row behind the session's end has.
+    fn write(&mut self, draft: Draft) -> Result<u64, SessionError> {
         let draft = self.carrying(draft);
         let sequence = self.guard.append(draft)?.sequence;
         self.wrote();
         Ok(sequence)
     }
 
-    /// The same, durable with the next row.
+    /// Appends a row that is durable with the next one.
     pub fn append_unflushed(&mut self, draft: Draft) -> Result<u64, SessionError> {
         let draft = self.carrying(draft);
         let sequence = self.guard.append_unflushed(draft)?.sequence;
         self.wrote();
+        self.seal_late()?;
         Ok(sequence)
+    }
+
+    /// Seals a row that came when the session was over: no stop will come that seals it.
+    fn seal_late(&mut self) -> Result<(), SessionError> {
+        let late = mem::replace(&mut self.over, self.state.over);
+        if late { seal::seal(self) } else { Ok(()) }
     }
 
     fn carrying(&self, mut draft: Draft) -> Draft {

@@ -58,6 +58,7 @@ impl<'a> Session<'a> {
             return Ok(Self {
                 store,
                 id: id.clone(),
+                over: state.over,
                 state,
                 setting: Setting { now, ..setting },
                 now,
@@ -96,6 +97,7 @@ impl<'a> Session<'a> {
         let mut session = Self {
             store,
             id: id.clone(),
+            over: false,
             state,
             setting,
             now,
@@ -136,6 +138,7 @@ impl<'a> Session<'a> {
         let mut session = Self {
             store,
             id: id.clone(),
+            over: false,
             state: State::fresh(None),
             setting,
             now,
@@ -178,6 +181,7 @@ impl<'a> Session<'a> {
         Ok(Self {
             store,
             id: id.clone(),
+            over: state.over,
             state,
             setting,
             now,

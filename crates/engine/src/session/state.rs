@@ -11,7 +11,7 @@ use writ_core::json::{self, Value};
 use writ_core::{Custody, Digest, Timestamp};
 use writ_policy::{Measure, Raised, Refused, Tally, Usage};
 
-use super::agents::Agents;
+use super::agents::{self, Agents};
 use super::process::{self, ClientProcess};
 use crate::governing::in_force::PolicyRef;
 
@@ -181,6 +181,9 @@ pub struct State {
     /// What sub-agents used, by the layers that limit it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: Agents,
+    /// It has ended, and nobody has gone on with it since: rows that still come are sealed one by one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub over: bool,
     /// Digest of the labels of what it has taken in, which lie in its folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taint: Option<Digest>,
@@ -256,11 +259,11 @@ impl State {
         self.relabelled |= self.calls + self.asked > 0;
     }
 
-    /// Forgets what was said about another policy's limits.
-    pub fn forget_limits(&mut self) {
+    /// Forgets what was said about another policy's limits. What sub-agents used stays where a layer of the new one limits it.
+    pub fn forget_limits(&mut self, limited: &[&str]) {
         self.raised.clear();
         self.warned.clear();
-        self.agents.clear();
+        agents::keep(&mut self.agents, limited);
         self.rates.clear();
         self.refused = None;
     }
@@ -289,6 +292,7 @@ impl State {
             agents: Agents::new(),
             warned: Vec::new(),
             rates: BTreeMap::new(),
+            over: false,
             taint: None,
             relabelled: false,
         }
@@ -343,9 +347,10 @@ impl State {
         }
     }
 
-    /// Forgets the words that last as long as the session, which has ended.
-    pub fn end_words(&mut self) {
+    /// The session has ended; so have the words that last as long as it does.
+    pub fn end(&mut self) {
         self.grants.retain(|_, given| given.until.is_some());
+        self.over = true;
     }
 
     /// Takes a human's word away.
@@ -387,7 +392,7 @@ mod tests {
         let counts = u64::MAX >> 12;
         (state.calls, state.asked, state.denied, state.observed, state.turns) =
             (counts, counts, counts, counts, counts);
-        (state.taint, state.relabelled) = (Some(digest), true);
+        (state.taint, state.relabelled, state.over) = (Some(digest), true, true);
         (state.blocks, state.pending) = (Some(Blocks { total: counts, agents: digest }), true);
         state.told = Some(digest.to_string());
         let known = |id: u32| ClientProcess { id: 4_194_304 - id, started: 4_000_000_000_000 };

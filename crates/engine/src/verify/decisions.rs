@@ -28,7 +28,9 @@ use crate::governing::layers::LayerRef;
 use crate::governing::{self, protect};
 use crate::session::observed::Observed;
 use crate::session::process::ClientProcess;
-use crate::session::rows::{self, CUSTODY, PRICED, PROMPT, RESUMED, SEEN, SESSION_END, STARTED, UNREADABLE, event};
+use crate::session::rows::{
+    self, CUSTODY, ENDED, PRICED, PROMPT, RESUMED, SEEN, SESSION_END, STARTED, UNREADABLE, event,
+};
 use crate::session::shown::Rules;
 use crate::session::state::{Action, State};
 use crate::session::{agents, millis_between, taint};
@@ -156,15 +158,23 @@ impl<'a> Replay<'a> {
                 self.decided += 1;
             }
             (RowDecision::Denied, UNREADABLE) => expected.denied += 1,
-            (RowDecision::Checkpoint, PROMPT) => expected.turns += 1,
-            (RowDecision::Checkpoint, STARTED | RESUMED | SEEN) => Self::seen(row, after, &mut expected)?,
+            (RowDecision::Checkpoint, PROMPT) => (expected.turns, expected.over) = (expected.turns + 1, false),
+            (RowDecision::Checkpoint, told @ (STARTED | RESUMED | SEEN)) => {
+                expected.over &= told == SEEN;
+                Self::seen(row, after, &mut expected)?;
+            }
             (RowDecision::Checkpoint, TESTED) => {
                 let outcome = tested::Outcome::of(&row.detail).ok_or("it does not say what its self-test came to")?;
                 expected.tested = Some(outcome.result());
             }
             (RowDecision::Checkpoint, GRANT | REFUSAL | REVOKED | VOID) => approvals::follow(row, &mut expected)?,
             (RowDecision::Checkpoint, "claim") => self.claim(row, &mut expected)?,
-            (RowDecision::Checkpoint, SESSION_END) => expected.end_words(),
+            // Records of older versions do not say that it is over; which rows that leaves unsealed, the tail's question asks.
+            (RowDecision::Checkpoint, SESSION_END) => {
+                expected.end();
+                expected.over = after.over;
+            }
+            (RowDecision::Checkpoint, ENDED) => expected.over = after.over,
             (RowDecision::Checkpoint, "policy-changed" | "policy-restored") => {
                 expected.told = self.policies.tell(row)?;
             }
@@ -175,7 +185,10 @@ impl<'a> Replay<'a> {
                 self.policies.accept();
                 expected.policy = after.policy.clone();
                 expected.grants.clear();
-                expected.forget_limits();
+                let accepted = after.policy.as_ref().ok_or("it names no policy that was accepted")?;
+                let limited = self.policies.of_agents(accepted, None)?;
+                let limited: Vec<&str> = limited.iter().map(|(of_agents, _)| of_agents.layer.as_str()).collect();
+                expected.forget_limits(&limited);
                 expected.relabel();
                 (expected.told, expected.pending) = (None, false);
             }

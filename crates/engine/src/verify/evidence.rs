@@ -24,7 +24,7 @@ use super::{Options, VerifyError, optional, optional_within, session_id};
 use crate::Home;
 use crate::bundle::MAX_NOTES;
 use crate::session::PUBLIC_KEY;
-use crate::session::rows::{ENDED, PROMPT, RESUMED, begins_whole, event};
+use crate::session::rows::{ENDED, PROMPT, RESUMED, SESSION_END, STARTED, begins_whole, event};
 
 /// Largest ledger that is read: about three million rows.
 const MAX_LEDGER: u64 = 4 << 30;
@@ -80,6 +80,8 @@ struct Events {
     /// The last row that shows the session going on.
     last_act: Option<u64>,
     ended: bool,
+    /// The first row since then that shows somebody going on with it. Without one, or where nobody signed for that one, the end stands.
+    reopened: Option<u64>,
     /// It came to its end, and nothing happened in it since.
     over: bool,
 }
@@ -89,10 +91,18 @@ impl Events {
         match event(row) {
             "stop" => self.stops.push(row.sequence),
             PROMPT | "tool-call" => (self.last_act, self.over) = (Some(row.sequence), false),
-            "session-end" | ENDED => (self.ended, self.over) = (true, true),
+            SESSION_END | ENDED => (self.ended, self.over, self.reopened) = (true, true, None),
             RESUMED => self.over = false,
             _ => {}
         }
+        if self.ended && matches!(event(row), PROMPT | STARTED | RESUMED) {
+            self.reopened.get_or_insert(row.sequence);
+        }
+    }
+
+    /// Whether it has ended, as far as anybody signed for.
+    fn stays_ended(&self, covered: u64) -> bool {
+        self.ended && self.reopened.is_none_or(|row| row >= covered)
     }
 
     /// A stop that no checkpoint covers although the session went on after it: every stop is sealed before that.
@@ -393,7 +403,7 @@ fn tail(Checked { report, events, .. }: &Checked) -> Phase {
     let (rows, covered) = (report.rows, report.covered);
     let (outcome, summary) = if covered >= rows {
         (Outcome::Passed, "every row is covered by a checkpoint".to_owned())
-    } else if events.ended {
+    } else if events.stays_ended(covered) {
         (Outcome::Failed, format!("tail not covered since row {covered}, though the session ended"))
     } else if let Some(stop) = events.unsealed_stop(covered) {
         let summary =

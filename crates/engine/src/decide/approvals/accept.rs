@@ -34,7 +34,8 @@ pub fn accept(store: &Store, id: &SessionId, home: &Home) -> Result<Governing, A
     session.state.policy = Some(PolicyRef::to(&governing));
     // What was approved was approved under the policy before.
     session.state.grants.clear();
-    session.state.forget_limits();
+    let limited: Vec<&str> = governing.of_agents().map(|(_, agent)| agent.layer).collect();
+    session.state.forget_limits(&limited);
     session.state.relabel();
     (session.state.told, session.state.pending) = (None, false);
     let draft = session.event("policy-accepted", Accepted { from: policy.file, rules });
