@@ -385,11 +385,12 @@ impl Reader<'_> {
             }
             self.warnings.push(format!("{pointer}: `{}` is no tool known here", rule.tool));
         }
-        let named = OTHER_TOOLS.iter().chain(&OWN_TOOLS).any(|tool| *tool == rule.tool);
-        if rule.subject.is_some() && (named || rule.tool.starts_with("mcp__")) {
+        if rule.has_no_text() {
             self.never(&pointer, &rule, reading, "has nothing that a pattern could match");
         } else if rule.names_no_tool() {
             self.never(&pointer, &rule, reading, "names no tool: write `mcp__server` or `mcp__server__tool`");
+        } else if rule.is_of_no_program() {
+            self.never(&pointer, &rule, reading, "takes `:` for a letter: write `Bash:rm *`");
         }
         Some(rule)
     }

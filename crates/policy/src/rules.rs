@@ -3,6 +3,8 @@
 //! "Deny reads wide, allow reads narrow" (R12) lives here: the same text becomes a wider pattern in `deny` and `readOnly` than
 //! in `allow`. Page: `spec/policy.md`.
 
+use writ_core::OWN_TOOLS;
+
 use crate::glob::{Glob, GlobError, split};
 use crate::scope::Scope;
 
@@ -232,9 +234,29 @@ impl ToolRule {
         }
     }
 
+    /// Whether no call can ever match it.
+    pub fn never_applies(&self) -> bool {
+        self.has_no_text() || self.names_no_tool() || self.is_of_no_program()
+    }
+
+    /// Whether it has a pattern for calls that have nothing that one could match.
+    pub fn has_no_text(&self) -> bool {
+        let named = || OTHER_TOOLS.iter().chain(&OWN_TOOLS).any(|tool| *tool == self.tool);
+        self.subject.is_some() && (self.tool.starts_with("mcp__") || named())
+    }
+
+    /// Whether it is written as some clients have programs, `Bash:rm:*`: here that is a program whose name ends in a colon.
+    pub fn is_of_no_program(&self) -> bool {
+        let Some(ToolPattern::Text(pattern)) = &self.subject else { return false };
+        let plain = |name: &str| !name.is_empty() && !name.contains([' ', '*', ':']);
+        matches!(self.tool.as_str(), "Bash" | "Monitor") && pattern.strip_suffix(":*").is_some_and(plain)
+    }
+
     /// Whether it is written as one of a server's tools, and the server or the tool is missing: `mcp__srv__`.
     pub fn names_no_tool(&self) -> bool {
-        let Some(rest) = self.tool.strip_prefix("mcp__") else { return false };
+        let Some(rest) = self.tool.strip_prefix("mcp__") else {
+            return self.tool.to_ascii_lowercase().starts_with("mcp__");
+        };
         let missing = rest.split_once("__").is_some_and(|(server, tool)| server.is_empty() || tool.is_empty());
         rest.is_empty() || missing && !rest.contains('*')
     }

@@ -91,7 +91,12 @@ impl Web {
     }
 }
 
-/// Whether a host is that of a store.
+/// What a path at a store's host is to the store itself.
+pub(crate) fn address(host: &str, path: &str) -> Option<String> {
+    stores::place(host, path)
+}
+
+/// Whether a host is a store's.
 pub fn is_store(host: &str) -> bool {
     stores::place(host, "").is_some()
 }

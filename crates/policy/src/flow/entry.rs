@@ -23,7 +23,7 @@ impl Entry {
     pub(super) fn parse(pointer: String, text: &str, root: &str) -> Option<Self> {
         let wide = Reading::Wide;
         let (first, rest) = text.split_once(':').unwrap_or((text, ""));
-        if let Some((scheme, _)) = text.split_once("://") {
+        if let Some((scheme, _)) = text.split_once("://").filter(|(scheme, _)| !scheme.contains(':')) {
             let web = matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https" | "ws" | "wss");
             let kind = if web { Kind::Apis } else { Kind::Storage };
             return Some(Self::Resource(kind, Pattern::parse(kind, pointer, text, root, wide)?));
@@ -37,8 +37,13 @@ impl Entry {
             _ => {}
         }
         let known = || PATH_TOOLS.iter().chain(&TEXT_TOOLS).chain(&OTHER_TOOLS).chain(&OWN_TOOLS).copied();
-        if first.starts_with("mcp__") || known().any(|tool| tool == first) {
-            return ToolRule::parse(pointer, text, root, wide).ok().map(Self::Tool);
+        if first.to_ascii_lowercase().starts_with("mcp__") || known().any(|tool| tool == first) {
+            let rule = ToolRule::parse(pointer, text, root, wide).ok()?;
+            return (!rule.never_applies()).then_some(Self::Tool(rule));
+        }
+        // What looks like a tool with a pattern and is none is no path by chance: `file:a:b` is one.
+        if text.contains(':') && first.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) {
+            return None;
         }
         PathRule::parse(pointer, text, root, wide).ok().map(Self::File)
     }

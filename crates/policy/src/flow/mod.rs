@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use writ_core::json::{Object, Value};
 
 use crate::error::{Found, did_you_mean};
-use crate::grants::Kind;
+use crate::grants::{Kind, Pattern};
 use crate::rules::{PathRule, last_word};
 use crate::schema::join;
 
@@ -164,6 +164,14 @@ impl DataFlow {
     /// Whether anything is labelled.
     pub const fn any(&self) -> bool {
         !self.labels.is_empty()
+    }
+
+    /// Addresses of stores that have a label.
+    pub(crate) fn stores(&self) -> impl Iterator<Item = &Pattern> {
+        self.labels.iter().flat_map(|label| &label.entries).filter_map(|entry| match entry {
+            Entry::Resource(Kind::Storage, pattern) => Some(pattern),
+            Entry::Resource(..) | Entry::Tool(_) | Entry::File(_) | Entry::Host(_) => None,
+        })
     }
 
     /// Labels that rules name and this policy gives to nothing: another policy may.

@@ -14,6 +14,8 @@ use crate::web;
 
 /// Schemes of addresses that are no store's.
 const NO_STORES: [&str; 3] = ["file", "ssh", "git"];
+/// Schemes of stores in whose addresses a bucket's name stands, and neither a user nor a port.
+const BUCKETS: [&str; 8] = ["s3", "s3a", "s3n", "gs", "gcs", "r2", "b2", "oss"];
 
 /// The patterns that an entry without braces stands for; none where it can match nothing.
 pub(super) fn patterns(kind: Kind, text: &str, reading: Reading) -> Vec<String> {
@@ -41,7 +43,7 @@ fn variable(name: &str) -> Option<String> {
 
 /// A path of Vault, without the `/v1/` in front of it that its web addresses have.
 fn vault(path: &str, reading: Reading) -> Vec<String> {
-    if path.contains("://") || path.contains('#') {
+    if path.contains("://") || path.contains('#') || has_query(path) {
         return Vec::new();
     }
     let plain = path.trim_start_matches('/');
@@ -57,13 +59,22 @@ fn storage(text: &str, reading: Reading) -> Vec<String> {
     if matches!(scheme.as_str(), "http" | "https" | "ws" | "wss") {
         // Other hosts are no stores, so that nothing is held against the entry.
         let host = rest.split(['/', ':']).next().unwrap_or_default();
-        let known = is_wild(host) || url::name(host).is_some_and(|host| web::is_store(&host));
-        return if known { web(text, reading) } else { Vec::new() };
+        let name = url::name(host).filter(|_| !is_wild(host));
+        let known = is_wild(host) || name.as_deref().is_some_and(web::is_store);
+        let over_the_web = if known { web(text, reading) } else { Vec::new() };
+        // A store has more than one host, and an address of its own.
+        let path = rest.split_once('/').map_or("", |(_, path)| path);
+        let own = name.filter(|_| reading == Reading::Wide && !over_the_web.is_empty());
+        let own = own.and_then(|host| web::address(&host, &decoded(path)));
+        return over_the_web.into_iter().chain(own).collect();
     }
     if NO_STORES.contains(&scheme.as_str()) {
         return Vec::new();
     }
     let (bucket, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    if BUCKETS.contains(&scheme.as_str()) && bucket.contains(['@', ':']) {
+        return Vec::new();
+    }
     let store = format!("{scheme}://{}{path}", bucket.to_ascii_lowercase());
     let over_the_web = if is_wild(&scheme) { web(text, reading) } else { Vec::new() };
     both(&store, reading).into_iter().chain(over_the_web).collect()
@@ -108,6 +119,8 @@ fn web_path(path: &str, reading: Reading) -> Option<String> {
 fn hosts(authority: &str, usual: &str, reading: Reading) -> Vec<String> {
     let bare = authority.parse::<Ipv6Addr>().is_ok();
     let (name, port) = match authority.rsplit_once(':') {
+        // `https:/x` has no host.
+        Some((_, "")) if !bare => return Vec::new(),
         Some((name, port)) if !bare && !port.ends_with(']') => (name, port),
         _ => (authority, ""),
     };

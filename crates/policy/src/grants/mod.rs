@@ -118,7 +118,8 @@ impl Pattern {
     pub fn parse(kind: Kind, pointer: String, text: &str, root: &str, reading: Reading) -> Option<Self> {
         let written = text.to_owned();
         if let Some(path) = text.strip_prefix("file:").filter(|_| kind == Kind::Secrets) {
-            let rule = PathRule::parse(pointer.clone(), path, root, reading).ok().filter(|rule| !rule.negated)?;
+            let rule = PathRule::parse(pointer.clone(), path, root, reading).ok();
+            let rule = rule.filter(|rule| !rule.negated && !names_variable(path))?;
             return Some(Self { pointer, text: written, reading, matches: Matches::File(rule) });
         }
         let texts = unfold(text).ok()?;
@@ -159,6 +160,12 @@ impl Pattern {
             Matches::Text(_) => None,
         }
     }
+}
+
+/// Whether a path is written with a variable, which nothing puts in here.
+fn names_variable(path: &str) -> bool {
+    let begins = |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '{'));
+    path.split('$').skip(1).any(begins)
 }
 
 impl Grants {

@@ -136,11 +136,13 @@ impl Survey<'_> {
         self.object(Kind::Secrets, shown, span, hits, refused, unknown || !sure);
     }
 
-    /// Code that a document in the line gives an interpreter: any name in the line may be in it.
+    /// Code that a document in the line, or another program, gives an interpreter: any name in the line may be in it.
     fn code_of_documents(&mut self, analysis: &Analysis) {
         let ToolKind::Shell { command: line } = &self.call.kind else { return };
         let words = |command: &Command| command.words.iter().map(Word::literal).collect::<Vec<_>>();
-        if !line.contains("<<") || !analysis.commands.iter().any(|command| takes_code(&words(command))) {
+        if !["<<", "|", "<("].iter().any(|sign| line.contains(sign))
+            || !analysis.commands.iter().any(|command| takes_code(&words(command)))
+        {
             return;
         }
         let span = Span { start: 0, end: line.len() };

@@ -52,10 +52,13 @@ impl Survey<'_> {
         let scheme = scheme.to_ascii_lowercase();
         let lists = self.policy.grants.of(Kind::Storage);
         let named = |pattern: &Pattern| pattern.may_match_below(&format!("{scheme}:"));
+        let labelled = || self.policy.flow.stores().any(named);
         let plain = !matches!(scheme.as_str(), "http" | "https" | "file" | "ssh" | "git");
         (lists.any() || self.policy.flow.any())
             && plain
-            && (STORES.contains(&scheme.as_str()) || lists.deny.iter().chain(lists.allow.iter().flatten()).any(named))
+            && (STORES.contains(&scheme.as_str())
+                || lists.deny.iter().chain(lists.allow.iter().flatten()).any(named)
+                || labelled())
     }
 
     /// `aws s3api --bucket B --key K`

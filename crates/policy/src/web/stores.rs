@@ -24,13 +24,20 @@ pub(super) fn place(host: &str, path: &str) -> Option<String> {
     if let Some(front) = amazon.strip_suffix(".amazonaws.com") {
         let labels: Vec<&str> = front.split('.').collect();
         let at = labels.iter().position(|label| *label == "s3" || label.starts_with("s3-"))?;
-        let bucket = labels.get(..at).unwrap_or_default().join(".");
+        let front = labels.get(..at).unwrap_or_default();
+        // An endpoint of a network of one's own: `[BUCKET.]bucket.vpce-ID.s3.REGION.vpce.amazonaws.com`.
+        let front = match front {
+            [bucket @ .., "bucket", endpoint] if endpoint.starts_with("vpce-") => bucket,
+            other => other,
+        };
+        let bucket = front.join(".");
         return Some(if bucket.is_empty() { format!("s3://{path}") } else { format!("s3://{bucket}/{path}") });
     }
-    if ["storage.googleapis.com", "storage.cloud.google.com"].contains(&host) {
+    if ["storage.googleapis.com", "storage.cloud.google.com", "commondatastorage.googleapis.com"].contains(&host) {
         return Some(format!("gs://{path}"));
     }
-    let bucket = host.strip_suffix(".storage.googleapis.com").map(|bucket| format!("gs://{bucket}/{path}"));
+    let ends = [".storage.googleapis.com", ".commondatastorage.googleapis.com"];
+    let bucket = ends.iter().find_map(|end| host.strip_suffix(end)).map(|bucket| format!("gs://{bucket}/{path}"));
     let account = [".blob.core.windows.net", ".dfs.core.windows.net"].iter().find_map(|end| host.strip_suffix(end));
     bucket.or_else(|| account.map(|account| format!("az://{account}/{path}")))
 }
@@ -93,7 +100,12 @@ mod tests {
         for (host, path, query, expected) in [
             ("s3.amazonaws.com", "/%70rod/x", "", vec!["s3://prod/x"]),
             ("prod.s3.cn-north-1.amazonaws.com.cn", "/x", "", vec!["s3://prod/x"]),
+            ("prod.bucket.vpce-1a-5e.s3.us-east-1.vpce.amazonaws.com", "/x", "", vec!["s3://prod/x"]),
+            ("bucket.vpce-1a-5e.s3.us-east-1.vpce.amazonaws.com", "/prod/x", "", vec!["s3://prod/x"]),
+            ("bucket.s3.amazonaws.com", "/x", "", vec!["s3://bucket/x"]),
             (google, "/prod/x", "", vec!["gs://prod/x"]),
+            ("commondatastorage.googleapis.com", "/prod/x", "", vec!["gs://prod/x"]),
+            ("prod.commondatastorage.googleapis.com", "/x", "", vec!["gs://prod/x"]),
             (google, "/storage/v1/b/prod/o/a%2Fb", "alt=media", vec!["gs://prod/a/b"]),
             (google, "/download/storage/v1/b/prod/o/x", "", vec!["gs://prod/x"]),
             ("www.googleapis.com", "/storage/v1/%62/%70rod/o/x/acl", "", vec!["gs://prod/x"]),

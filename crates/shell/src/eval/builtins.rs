@@ -14,6 +14,7 @@ impl Eval<'_> {
     pub(crate) fn builtin(&mut self, base: &str, arguments: &[Word], span: Span, input: &Input) -> bool {
         if EVALUATING.contains(&base) {
             arguments.iter().for_each(|word| self.subscripts(&word.parts));
+            self.computed_subscripts(base, arguments);
         }
         let plain: Vec<&Word> = arguments.iter().filter(|word| !is_flag(word)).collect();
         match base {
@@ -136,6 +137,26 @@ impl Eval<'_> {
         }
     }
 
+    /// The subscripts of names that a builtin is given are computed: `unset "a[x]"` reads `x`.
+    fn computed_subscripts(&mut self, base: &str, arguments: &[Word]) {
+        // The others take most of their words for text.
+        let flag = match base {
+            "test" | "[" | "printf" => Some("-v"),
+            "wait" => Some("-p"),
+            _ => None,
+        };
+        for (at, word) in arguments.iter().enumerate() {
+            let before = at.checked_sub(1).and_then(|at| arguments.get(at)).and_then(Word::literal);
+            if flag.is_some() && before.as_deref() != flag {
+                continue;
+            }
+            let Some(text) = word.literal() else { continue };
+            if let Some((_, key)) = text.split('=').next().and_then(|name| name.strip_suffix(']')?.split_once('[')) {
+                self.computed(&vec![Part::Text(key.to_owned())]);
+            }
+        }
+    }
+
     /// What flags of `declare` do to the assignments beside it: `-i`, `-l` and `-u` change
     /// them, `-n` makes names of them, `-r` keeps them.
     pub(crate) fn declared(&mut self, words: &[Word], assignments: &[Assignment]) {
@@ -162,14 +183,18 @@ impl Eval<'_> {
                     self.set_all(&name, values.clone(), None, self.here);
                 }
             }
+            // What is put into it later, or cannot be told, is a name all the same.
+            if flag('n') && values.is_empty() {
+                self.references.insert(name.clone(), None);
+            }
             for value in values.into_iter().flatten() {
                 if flag('i') {
                     self.computed(&value);
                 } else if flag('n') {
                     self.number(&value, 0);
                 }
-                if let Some(target) = literal(&value).filter(|_| flag('n')) {
-                    self.references.insert(name.clone(), target);
+                if flag('n') {
+                    self.references.insert(name.clone(), literal(&value));
                 }
             }
         }

@@ -51,8 +51,8 @@ pub struct Eval<'e> {
     pub(crate) functions: HashMap<String, Function>,
     /// How to take back changes of the two above.
     pub(crate) changes: Vec<Change>,
-    /// `declare -n`: what a name stands for.
-    pub(crate) references: HashMap<String, String>,
+    /// `declare -n`: what a name stands for, where that is known.
+    pub(crate) references: HashMap<String, Option<String>>,
     /// `readonly`: an assignment may fail.
     pub(crate) frozen: HashSet<String>,
     /// `declare -i`, `-l`, `-u`: an assignment changes the value.

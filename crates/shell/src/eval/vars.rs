@@ -15,6 +15,9 @@ use crate::parser::syntax::Node;
 use crate::text::{Fields, Text, literal, stood_for};
 use crate::word::{Part, Source, Word};
 
+/// How many names are followed that stand for one another.
+const MAX_REFERENCES: usize = 8;
+
 /// What a name stood for before.
 pub enum Change {
     Var(String, Option<Vec<Fields>>),
@@ -139,9 +142,10 @@ impl Eval<'_> {
             values.iter().flatten().for_each(|value| self.number(value, 0));
             values.push(vec![vec![Part::Unknown(Source::Any)]]);
         }
-        if let Some(target) = self.references.get(name).cloned() {
-            self.references.remove(name);
-            self.conditionally(|eval| eval.set_all(&target, values.clone(), adds, span));
+        if let Some(target) = self.references.remove(name) {
+            if let Some(target) = &target {
+                self.conditionally(|eval| eval.set_all(target, values.clone(), adds, span));
+            }
             self.references.insert(name.to_owned(), target);
         }
         let mut old = self.vars.get(name).cloned().unwrap_or_default();
@@ -205,10 +209,13 @@ impl Eval<'_> {
     /// What a parameter may hold; `None` when nobody assigned it.
     pub(crate) fn lookup(&mut self, name: &str, key: Option<&Text>) -> Option<Vec<Fields>> {
         let base = name.strip_suffix("[@]").or_else(|| name.strip_suffix("[*]")).unwrap_or(name);
-        if let Some(target) = self.references.get(base).cloned() {
-            let known = !self.references.contains_key(&target);
-            let held = known.then(|| self.lookup(&target, key)).flatten();
-            self.outside_read(&target, held.is_some());
+        if self.references.contains_key(base) {
+            let target = self.stands_for(base);
+            let held = target.as_ref().and_then(|target| self.lookup(target, key));
+            match target {
+                Some(target) => self.outside_read(&target, held.is_some()),
+                None => self.variable_read(""),
+            }
             return held.or_else(|| Some(vec![vec![vec![Part::Unknown(Source::Any)]]]));
         }
         let values = match key {
@@ -223,6 +230,18 @@ impl Eval<'_> {
         let size = |fields: &Fields| 1 + fields.iter().map(|text| 1 + crate::text::size(text) / 16).sum::<usize>();
         let cost = values.iter().flatten().map(size).sum();
         if self.spend(cost) { values } else { Some(vec![vec![vec![Part::Unknown(Source::Any)]]]) }
+    }
+
+    /// What a name stands for in the end, by `declare -n`; `None` where that is not known.
+    fn stands_for(&self, name: &str) -> Option<String> {
+        let mut target = self.references.get(name)?.clone()?;
+        for _ in 0..MAX_REFERENCES {
+            match self.references.get(&target) {
+                None => return Some(target),
+                Some(next) => target = next.clone()?,
+            }
+        }
+        None
     }
 
     /// `${name[key]}`
