@@ -106,6 +106,14 @@ fn another_policy_takes_nothing_back_of_what_a_type_used() {
     assert!(denied(&task(&place, "t2", "Explore", None)), "and one task given");
     assert_eq!(phase(&place, "decisions")["outcome"], "passed", "{:#}", phase(&place, "decisions"));
     assert!(phase(&place, "limits").to_string().contains("`Explore`: 2 of 2 tool calls (reached)"));
+    // Its count is its type's, whatever its layer is called and wherever it stands.
+    let explore = policy["sublayouts"][0].clone();
+    let other = json!({"name": "Plan", "policy": explore["policy"]});
+    policy["sublayouts"] = json!([other, explore]);
+    policy["sublayouts"][1]["policy"]["name"] = json!("renamed");
+    accept(&policy);
+    assert!(!explores("moved") && !denied(&call(&place, "plan", Some(("b1", "Plan")))));
+    assert_eq!(phase(&place, "decisions")["outcome"], "passed", "{:#}", phase(&place, "decisions"));
     // Where nothing limits it any more, nothing is kept.
     policy["sublayouts"] = json!([]);
     accept(&policy);

@@ -5,6 +5,7 @@
 mod workplace;
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -117,6 +118,56 @@ fn a_layer_that_changed_since_the_run_began_fails() {
     assert!(code == 3 && text.contains("another policy governed it"), "{text}");
 }
 
+/// Where its files lie is no part of a policy: a session in a linked work tree, or reached through a symlink, has the same.
+#[test]
+fn a_layer_is_the_same_by_every_path() {
+    let place = Workplace::new("agentflow-paths");
+    policy(&place, r#"{"version":"1.0","name":"x","extends":"./parent.aflock"}"#);
+    let repository = place.folder.join("repository");
+    fs::write(repository.join("parent.aflock"), r#"{"version":"1.0","name":"p"}"#).unwrap();
+    let git = |args: &[&str]| {
+        let own = ["-c", "user.name=x", "-c", "user.email=x@x.example"];
+        let output = Command::new("git").args(own).args(args).current_dir(&repository).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    if !repository.join(".git/HEAD").exists() {
+        git(&["init", "--quiet"]);
+    }
+    git(&["add", "-A"]);
+    git(&["commit", "--quiet", "--no-verify", "-m", "policy"]);
+    git(&["worktree", "add", "--quiet", "../linked"]);
+    symlink("repository", place.folder.join("link")).unwrap();
+    let run = start(&place);
+    for (id, folder) in [("one", "linked"), ("two", "link"), ("three", "repository")] {
+        for (event, members) in [
+            ("SessionStart", r#","source":"startup""#),
+            ("UserPromptSubmit", r#","prompt":"go""#),
+            ("PreToolUse", r#","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"one""#),
+            ("Stop", r#","stop_hook_active":false"#),
+        ] {
+            let payload = place.payload(event, members).replace(&format!("\"{SESSION}\""), &format!("\"{id}\""));
+            place.answer(&payload.replace("/repository\",\"permission", &format!("/{folder}\",\"permission")));
+        }
+    }
+    let (code, text) = verify(&place, &["--run-id", &run]);
+    assert!(code == 0 && text.matches('✓').count() >= 3, "{text}");
+}
+
+/// A session of before that only ends while the run goes on is none of its work.
+#[test]
+fn what_only_ends_is_no_part_of_a_run() {
+    let place = Workplace::new("agentflow-ends");
+    policy(&place, r#"{"version":"1.0","name":"old"}"#);
+    session(&place, "old");
+    policy(&place, PLAIN);
+    let run = start(&place);
+    session(&place, "one");
+    let end = place.payload("SessionEnd", r#","reason":"other""#);
+    place.answer(&end.replace(&format!("\"{SESSION}\""), "\"old\""));
+    let (code, text) = verify(&place, &["--run-id", &run]);
+    assert!(!text.contains("another policy governed it") && code == 0, "{text}");
+}
+
 /// What is on record and does not speak for everything fails unless that is allowed.
 #[test]
 fn exceptions_fail_unless_they_are_allowed() {
@@ -165,7 +216,7 @@ fn git_verifies_before_a_push() {
     assert!(!refused.status.success(), "{}", String::from_utf8_lossy(&refused.stderr));
     // From a linked work tree, through a link, and from elsewhere: it is the same repository.
     assert!(git(&["worktree", "add", "--quiet", "../linked"]).status.success());
-    std::os::unix::fs::symlink(&repository, place.folder.join("link")).unwrap();
+    symlink(&repository, place.folder.join("link")).unwrap();
     let push = ["push", "--quiet", "../remote.git", "HEAD:refs/heads/b"];
     let elsewhere = ["-C", "../state", "--git-dir", "../repository/.git", "--work-tree", "../repository"];
     for from in [&["-C", "../linked"][..], &["-C", "../link"], &elsewhere] {

@@ -306,6 +306,27 @@ fn a_file_over_proc_shows_no_human() {
     assert!(is(&bash(&place, "2", "make all"), "ask"));
 }
 
+/// A yes that was said before the session took something in is none for what it took in.
+#[test]
+fn a_yes_does_not_cover_what_is_taken_in_later() {
+    let place = Workplace::new("tainted");
+    let repository = place.folder.join("repository");
+    let policy = r#"{"version":"1.0","name":"ask","tools":{"requireApproval":["Bash:git push*"]},"dataFlow":
+        {"classify":{"secret":["vault/**"],"public":["Bash:git push*"]},"flowRules":[{"deny":"secret->public"}]}}"#;
+    fs::write(repository.join(".aflock"), policy).unwrap();
+    fs::create_dir(repository.join("vault")).unwrap();
+    place.start();
+    let approve = || assert!(at_a_terminal(&place, &[], &format!("approve {} --for session", name(&place)), "").0);
+    assert!(is(&bash(&place, "1", "git push"), "ask"));
+    approve();
+    assert!(is(&bash(&place, "2", "git push"), "allow"));
+    assert!(!is(&bash(&place, "3", "./unknown.sh"), "deny"));
+    assert!(is(&bash(&place, "4", "git push"), "ask"), "it may have read a secret");
+    approve();
+    assert!(is(&bash(&place, "5", "git push"), "allow"));
+    assert_eq!(approvals(&place)["outcome"], "passed");
+}
+
 /// An approval is for the folder that is there, and not for another that a link leads to later.
 #[test]
 fn a_link_that_leads_elsewhere_asks_anew() {
@@ -357,17 +378,27 @@ fn an_approval_is_for_where_its_paths_lead() {
     swap("w.old", "w");
     assert!(is(&call("4"), "allow"));
     // So it is of words of a line, though nobody knows what its program does with them.
-    for (at, line) in
-        ["cd w && cd cur && apply", "apply w/cur/plan", "apply --file=w/cur/x > /dev/stderr", "apply -fw/cur/x"]
-            .iter()
-            .enumerate()
-    {
+    let lines = [
+        "cd w && cd cur && apply",
+        "apply w/cur/plan",
+        "apply --file=w/cur/x > /dev/stderr",
+        "apply -fw/cur/x",
+        "apply -v ./w/cur:/x",
+        "apply -f a.yaml,w/cur/x",
+        "cd w/c?r && apply",
+        "D=w/cur apply",
+        "apply \"chdir('w/cur')\"",
+        "apply w%2Fcur",
+    ];
+    for (at, line) in lines.iter().enumerate() {
         assert!(is(&bash(&place, &format!("{at}-asked"), line), "ask"), "{line}");
-        assert!(at_a_terminal(&place, &[], &format!("approve {} --for 10m", name(&place)), "").0);
+        let asked = name(&place);
+        assert!(at_a_terminal(&place, &[], &format!("approve {asked} --for 10m"), "").0);
         assert!(is(&bash(&place, &format!("{at}-let"), line), "allow"), "{line}");
         swap("w", "w.old");
         swap("w2", "w");
         assert!(is(&bash(&place, &format!("{at}-swapped"), line), "ask"), "{line}");
+        assert!(at_a_terminal(&place, &[], &format!("approve --revoke {asked}"), "").0);
         swap("w", "w2");
         swap("w.old", "w");
     }

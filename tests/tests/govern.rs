@@ -334,6 +334,32 @@ fn a_line_that_zsh_reads_differently_asks_where_zsh_runs() {
     verified(&place, SESSION);
 }
 
+/// A session whose folder is named through a symlink is held by the same patterns, also where a program goes through a whole tree.
+#[test]
+fn a_folder_behind_a_symlink_is_governed_as_itself() {
+    let place = Workplace::new("linked-root");
+    policy(&place, r#"{"version":"1.0","name":"x","files":{"allow":["**"],"deny":["secrets/**"]}}"#);
+    fs::create_dir_all(repository(&place).join("secrets")).unwrap();
+    fs::create_dir_all(repository(&place).join("src")).unwrap();
+    fs::write(repository(&place).join("secrets/k"), "x").unwrap();
+    std::os::unix::fs::symlink("repository", place.folder.join("link")).unwrap();
+    let answer = |id: &str, line: &str, folder: &str| {
+        let members = format!(r#","tool_name":"Bash","tool_input":{{"command":"{line}"}},"tool_use_id":"{id}""#);
+        let payload = place.payload("PreToolUse", &members);
+        place.answer(&payload.replace(r#"/repository","permission"#, &format!(r#"/{folder}","permission"#)))
+    };
+    for (at, folder) in ["link", "link/src", "repository"].into_iter().enumerate() {
+        let up = if folder.ends_with("src") { ".." } else { "." };
+        for (number, line) in
+            ["cat UP/secrets/k", "grep -r x UP/secrets", "tar cf - UP", "cp -r UP /tmp/q"].iter().enumerate()
+        {
+            let line = line.replace("UP", up);
+            assert!(is(&answer(&format!("{at}-{number}"), &line, folder), "deny"), "{folder}: {line}");
+        }
+        assert!(!is(&answer(&format!("{at}-free"), &format!("cat {up}/src/module.rs"), folder), "deny"), "{folder}");
+    }
+}
+
 #[test]
 fn a_relative_root_hangs_off_the_callers_folder() {
     let place = Workplace::new("root");

@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 #[cfg(test)]
+mod terminal;
+#[cfg(test)]
 #[expect(dead_code, reason = "other tests need more of it")]
 mod workplace;
 
@@ -14,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use terminal::at_a_terminal;
 use workplace::{SESSION, Workplace};
 
 /// A notary that is killed, at the latest, when the test ends.
@@ -319,6 +322,31 @@ fn what_another_process_wrote_beside_the_notary_is_named() {
     assert!(text(&verified).contains("1 rows were written by other processes"), "{}", text(&verified));
     assert!(verified.status.success(), "{}", text(&verified));
     drop(notary);
+}
+
+/// What a human says after the session's end is sealed by the notary that has its key; without one, custody breaks.
+#[test]
+fn what_a_human_says_after_the_end_is_sealed_by_the_notary() {
+    let place = Workplace::new("notary-late");
+    let policy = r#"{"version":"1.0","name":"x","limits":{"maxToolCalls":{"value":1}}}"#;
+    fs::write(place.folder.join("repository/.aflock"), policy).unwrap();
+    let notary = Notary::run(&place, &[]);
+    place.start();
+    place.allowed("one");
+    stop(&place);
+    place.answer(&place.payload("SessionEnd", r#","reason":"other""#));
+    let raise = |to: u32| {
+        let (done, said) =
+            at_a_terminal(&place, &[], &format!("limits raise maxToolCalls {to} --session {SESSION}"), "");
+        assert!(done, "{said}");
+        text(&place.writ(&["verify", SESSION]))
+    };
+    let verified = raise(5);
+    assert!(verified.trim_end().ends_with("\nverified") && !verified.contains("custody broke"), "{verified}");
+    assert!(verified.contains("1 rows were written by other processes"), "{verified}");
+    notary.kill();
+    let verified = raise(6);
+    assert!(verified.contains("custody broke 1 times; now `file`"), "{verified}");
 }
 
 /// A key is believed only where the machine's own key signed for it at this very row.

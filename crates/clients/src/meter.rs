@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use writ_core::{Digest, json};
 
 use crate::transcript::{Listing, MAIN, TranscriptError, Transcripts, digest};
-use crate::usage::{AgentNote, Rate, Spoken, Tokens};
+use crate::usage::{AgentNote, Rate, Spoken, Tokens, plain_model};
 
-use conversation::{Conversation, Models, News, Position};
+use conversation::{Conversation, Models, News, Position, Said};
 
 mod conversation;
 
@@ -231,7 +231,7 @@ impl Meter {
                 Err(error) => result = Err(error),
             }
         }
-        talk.take(news);
+        talk.take(&news);
         self.mains.insert(key, talk);
         result
     }
@@ -256,15 +256,17 @@ impl Meter {
             }
         };
         let reach = transcripts.usage(path, from, &mut |spoken| match spoken {
-            Spoken::Message { id, rate, tokens } => {
+            Spoken::Message { id, rate, tokens, at } => {
                 let more = self.message(agent, &id, &rate, tokens);
-                let said = if agent == MAIN { &mut news.main } else { &mut news.others };
-                said.add(&rate.model, more);
+                if !more.is_nothing() {
+                    let said = if agent == MAIN { &mut news.main } else { &mut news.others };
+                    said.push(Said { model: plain_model(&rate.model).to_owned(), tokens: more, at });
+                }
             }
             Spoken::Total(models) => {
                 let mut stated = Models::default();
                 models.into_iter().for_each(|(model, tokens)| stated.add(&model, tokens));
-                news.totals.push((stated, news.main.clone()));
+                news.totals.push((stated, news.main.len()));
             }
             Spoken::Unreadable => self.unread += 1,
         })?;

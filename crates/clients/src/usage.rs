@@ -4,6 +4,7 @@
 //! tells them, because they cost differently; sums are made by whoever needs one. Page: `spec/limits.md`.
 
 use serde::{Deserialize, Serialize};
+use writ_core::Timestamp;
 
 /// Tokens, and what else a provider counts, of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,6 +132,8 @@ pub enum Spoken {
         rate: Rate,
         /// What it used.
         tokens: Tokens,
+        /// When, where the client's own sums leave out what comes later.
+        at: Option<Timestamp>,
     },
     /// What the client itself says that the whole conversation used so far, subagents included, by model.
     Total(Vec<(String, Tokens)>),

@@ -130,7 +130,7 @@ impl Lab {
         let call = self.waiting().pop().unwrap();
         let given = Given { uses: Uses::Once, until: None };
         let place = Place { at: Timestamp::now(), follows: self.rows().last().unwrap().entry_hash };
-        let signed = signed::sign(call.action(&id()), given, Presence::Terminal, &place, key).unwrap();
+        let signed = signed::sign(call.action(&id(), &call.flows()), given, Presence::Terminal, &place, key).unwrap();
         let grant = Grant { tool: call.tool, input: call.input, action: call.action, uses: Uses::Once, until: None };
         (grant, signed)
     }
@@ -248,7 +248,9 @@ fn a_policy_says_whose_yes_counts() {
     let call = lab.waiting().pop().unwrap();
     let follows = lab.rows().last().unwrap().entry_hash;
     let place = Place { at: Timestamp::now(), follows };
-    let signed = signed::sign(call.action(&id()), Given::default(), Presence::Terminal, &place, &machine).unwrap();
+    let signed =
+        signed::sign(call.action(&id(), &call.flows()), Given::default(), Presence::Terminal, &place, &machine)
+            .unwrap();
     let grant = Grant { tool: call.tool, input: call.input, action: call.action, uses: Uses::Once, until: None };
     lab.forge_at(&grant, Some(signed), place.at);
     assert!(lab.asks("2"), "signed with the machine's key, at its place");

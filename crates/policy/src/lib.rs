@@ -60,7 +60,7 @@ pub use repository::{Config, Entry as IndexEntry, Index, Stat as IndexStat, each
 pub use schema::lookup;
 pub use survey::survey;
 pub use url::{percent_decoded, read_host};
-pub use world::{Entry, Lexical, Resolved, World, fold};
+pub use world::{Entry, Lexical, Resolved, Search, World, expand, fold};
 
 use writ_core::{Decision, ToolCall};
 

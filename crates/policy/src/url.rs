@@ -39,6 +39,17 @@ pub fn spellings(text: &str) -> Vec<String> {
     read.into_iter().chain(decoded).collect()
 }
 
+/// A web address whose two slashes are missing, single or backslashes, as browsers take it: `https:host`, `https:/host`, `https:\\host`.
+pub fn as_browsers_read(text: &str) -> Option<String> {
+    let (scheme, rest) = text.split_once(':')?;
+    let web = ["http", "https", "ws", "wss"].iter().any(|web| scheme.eq_ignore_ascii_case(web));
+    let bare = rest.trim_start_matches(['/', '\\']);
+    let host = bare.split(['/', '\\', ':', '?', '#']).next().unwrap_or_default();
+    let odd =
+        !rest.starts_with("//") && !text.contains(char::is_whitespace) && (host.contains('.') || host == "localhost");
+    (web && odd).then(|| format!("{scheme}://{}", bare.replace('\\', "/")))
+}
+
 fn host(text: &str) -> Option<Target> {
     let odd = |c: char| c.is_control() || c.is_whitespace() || c == '\\';
     if text.len() > MAX_LEN || text.is_empty() || text.contains(odd) {
@@ -184,6 +195,22 @@ mod tests {
         match read(text) {
             Target::Host(Host::Name(name)) => Some(name),
             Target::Host(_) | Target::File(_) => None,
+        }
+    }
+
+    #[test]
+    fn addresses_as_browsers_read_them() {
+        for (text, expected) in [
+            ("https:evil.example", Some("https://evil.example")),
+            ("HTTPS:/evil.example/x", Some("HTTPS://evil.example/x")),
+            ("https:\\\\evil.example\\x", Some("https://evil.example/x")),
+            ("http:///localhost:80", None),
+            ("https://x.example", None),
+            ("http:8080", None),
+            ("https: see x.example", None),
+            ("mailto:a@x.example", None),
+        ] {
+            assert_eq!(as_browsers_read(text).as_deref(), expected, "{text}");
         }
     }
 

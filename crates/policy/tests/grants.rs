@@ -83,6 +83,16 @@ fn variables_that_are_denied() {
             ("awk 'BEGIN{print ENVIRON[\"GH_TOKEN\"]}'", Ask),
             ("docker run -e GH_TOKEN x", Ask),
             ("python3 -c 'import os; print(os.environ)'", Ask),
+            ("python3 -c 'import os; print(os.environ.get(\"PORT\"))'", Allow),
+            ("node -e 'console.log(process.env.NODE_ENV)'", Allow),
+            ("jq -n '[env]'", Ask),
+            ("jq -n '\"\\(env)\"'", Ask),
+            ("jq -n -f - <<< '{a:env}'", Ask),
+            ("jq -r .env.NODE_ENV --arg env prod package.json", Allow),
+            ("psql <<< '\\getenv x GH_TOKEN'", Ask),
+            ("gdb -batch <<'EOF'\nshell printenv GH_TOKEN\nEOF", Ask),
+            ("docker run -ieGH_TOKEN alpine", Ask),
+            ("docker run -it alpine", Allow),
             ("GH_TOKEN=mine; echo $GH_TOKEN", Allow),
             ("export", Deny),
             ("readonly", Deny),
@@ -177,7 +187,15 @@ fn a_name_in_plain_text_is_only_a_word() {
     free.iter().for_each(|text| assert_eq!(line(deny, text), Allow, "{text}"));
     asked.iter().for_each(|text| assert_ne!(line(deny, text), Allow, "{text}"));
     all(deny, &[("echo $GH_TOKEN", Deny), ("grep \"$GH_TOKEN\" x", Deny), ("grep -r x $((GH_TOKEN))", Deny)]);
-    assert_eq!(line(r#"{"secrets":{"allow":["env:CI_TOKEN"]}}"#, "grep -rn GH_TOKEN ."), Allow);
+    let others = r#"{"secrets":{"allow":["env:CI_TOKEN"]}}"#;
+    all(
+        others,
+        &[
+            ("grep -rn GH_TOKEN .", Allow),
+            ("echo 'import os; print(os.environ[\"GH_TOKEN\"])' | python3", Ask),
+            ("echo 'print(1)' | python3", Allow),
+        ],
+    );
 }
 
 #[test]
@@ -508,6 +526,8 @@ fn a_last_star_takes_everything_behind_it() {
         &[
             ("curl https://api.x.example/keys/1", Allow),
             ("curl https://api.x.example/key", Deny),
+            ("pip install git+https://api.x.example/keys/1", Allow),
+            ("pip install git+https://api.x.example/key", Deny),
             ("aws s3api copy-object --copy-source prod/x --bucket mine --key y", Deny),
             ("aws s3api copy-object --copy-source=/prod/x --bucket mine --key y", Deny),
             ("aws s3api copy-object --copy-source other/x --bucket mine --key y", Allow),
@@ -524,6 +544,8 @@ fn storage() {
             ("aws s3 cp x s3://bucket/attestations/a", Allow),
             ("aws s3 cp s3://bucket/attestations/keys/a .", Deny),
             ("aws s3 cp s3://bucket/other .", Deny),
+            ("duckdb <<< \"select * from 's3://bucket/other'\"", Deny),
+            ("cat > notes.md <<'E'\nsee s3://bucket/other\nE", Allow),
             ("aws s3 sync s3://bucket/attestations/$X .", Ask),
             ("aws s3 sync s3://$X .", Ask),
             ("aws s3api get-object --bucket bucket --key attestations/a out", Allow),
@@ -706,15 +728,27 @@ fn what_can_match_nothing_is_not_enforced() {
         "https://x.example:port/a",
         "https://..x/a",
         "https:///a",
+        "https:/x.example/a",
         "https://*.bü*.example/",
         "https://a%2eb/",
     ] {
         assert!(none("apis", entry), "{entry}");
     }
-    for entry in ["https://x.example/a", "file:///a", "arn:aws:s3:::prod/*"] {
+    for entry in ["https://x.example/a", "file:///a", "arn:aws:s3:::prod/*", "s3://u@prod/x", "gs://prod:80/x"] {
         assert!(none("storage", entry), "{entry}");
     }
-    for entry in ["env:$X", "env:A B", "env:A=b", "env:", "vault:", "vault:https://v/x", "vault:a/b#c", "op://a/b"] {
+    for entry in [
+        "env:$X",
+        "env:A B",
+        "env:A=b",
+        "env:",
+        "vault:",
+        "vault:https://v/x",
+        "vault:a/b#c",
+        "vault:a/b?version=1",
+        "file:$HOME/.x",
+        "op://a/b",
+    ] {
         assert!(none("secrets", entry), "{entry}");
     }
     for (kind, entry) in [
@@ -728,6 +762,7 @@ fn what_can_match_nothing_is_not_enforced() {
         ("storage", "s3://b/a#b"),
         ("secrets", "env:*"),
         ("secrets", "{env:A,vault:b}"),
+        ("secrets", "file:~/a$"),
     ] {
         assert!(!none(kind, entry), "{entry}");
     }

@@ -3,6 +3,8 @@
 //! Owns the result types of [`crate::analyze`]; knows nothing of rules. Every span is a byte range of the line that was
 //! analysed (for code inside code — `sh -c '…'`, `eval` — the range of the outermost word that carries it).
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use writ_core::Span;
 
@@ -255,6 +257,8 @@ pub struct Analysis {
     pub inputs: Vec<(Span, String)>,
     /// Texts that the line writes into files, as far as they are known.
     pub written: Vec<String>,
+    /// Functions of the line's own that it calls, and that are nothing else for certain.
+    pub functions: BTreeSet<String>,
     /// Why the line is no shell program, when it is none: the message and where.
     pub syntax_error: Option<(String, Span)>,
 }

@@ -3,6 +3,7 @@
 use writ_core::{SessionId, Timestamp};
 use writ_engine::Home;
 use writ_engine::decide::approvals::{self, Word};
+use writ_engine::notary::late;
 use writ_engine::session::state::Uses;
 use writ_store::Store;
 
@@ -29,6 +30,7 @@ pub fn run(args: &ApproveArgs) -> Result<(), Failure> {
     if let Some(name) = &args.revoke {
         human_check::human("take an approval back", &session_start(&store, &id)?, &home)?;
         let grant = approvals::revoke(&store, &id, name, &home).map_err(Failure::could_not)?;
+        late::settle(&store, &id, &home).map_err(Failure::could_not)?;
         let now = if grant.uses == Uses::Never { "asks again" } else { "may not run any more" };
         output::line(format!("{} {} {} {now}", output::good("✓"), output::plain(&grant.tool), grant.name()));
         return Ok(());
@@ -55,6 +57,7 @@ fn answer(store: &Store, name: &str, yes: bool, args: &WordArgs, home: &Home) ->
     let presence = human_check::human(what, &session_start(store, &id)?, home)?;
     let word = Word { yes, lasts: args.lasts, presence, key: key.as_ref() };
     let (call, grant) = approvals::answer(store, &id, name, &word, home).map_err(Failure::could_not)?;
+    late::settle(store, &id, home).map_err(Failure::could_not)?;
     show(&id, &call, Timestamp::now());
     let until = grant.until.map_or_else(|| "while the session lasts".to_owned(), |until| format!("until {until}"));
     let may = match grant.uses {
@@ -115,6 +118,7 @@ pub fn accept(named: Option<&str>, none: bool) -> Result<(), Failure> {
         return Ok(());
     }
     let governing = approvals::accept(&store, &id, &home).map_err(Failure::could_not)?;
+    late::settle(&store, &id, &home).map_err(Failure::could_not)?;
     output::line(format!(
         "{} session {} now runs under {} {}",
         output::good("✓"),

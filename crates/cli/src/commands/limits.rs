@@ -3,6 +3,7 @@
 use writ_core::Timestamp;
 use writ_engine::limits::raise;
 use writ_engine::limits::shown::{AgentShown, Standing, standing};
+use writ_engine::notary::late;
 use writ_policy::Measure;
 
 use crate::args::{Format, LimitsCommand, RaiseArgs};
@@ -49,6 +50,7 @@ fn raise_limit(args: &RaiseArgs) -> Result<(), Failure> {
     let id = session(&store, args.session.as_deref())?;
     human_check::human("raise a limit", &session_start(&store, &id)?, &home)?;
     let raised = raise::raise(&store, &id, (limit, args.agent.as_deref()), to, &home).map_err(Failure::could_not)?;
+    late::settle(&store, &id, &home).map_err(Failure::could_not)?;
     output::line(format!(
         "{} {limit} of session {}: {} instead of {}",
         output::good("✓"),

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use memchr::memmem::{self, Finder};
 use serde::Deserialize;
 use writ_core::json::{self, Limits, Loose, Value};
-use writ_core::regular_file;
+use writ_core::{Timestamp, regular_file};
 
 use super::transcript::{LINE_LIMIT, open, skip_line};
 use crate::transcript::{Reach, TranscriptError, parse_line};
@@ -69,6 +69,8 @@ struct Entry<'a> {
     kind: Cow<'a, str>,
     #[serde(borrow)]
     message: Option<Message<'a>>,
+    #[serde(borrow)]
+    timestamp: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
@@ -84,7 +86,9 @@ struct Message<'a> {
 pub(super) fn told_by(line: &[u8]) -> Option<Spoken> {
     // Nearly all lines have this form.
     match json::from_slice_with(line, Limits::FOREIGN) {
-        Ok(Entry { kind, message: Some(message) }) if kind == "assistant" => of_model(&message),
+        Ok(Entry { kind, message: Some(message), timestamp }) if kind == "assistant" => {
+            of_model(&message, timestamp.as_deref())
+        }
         Ok(_) | Err(_) => match parse_line(line) {
             // Messages whose names are not known would count as one.
             Ok(entry) => told(&entry).map(|spoken| match spoken {
@@ -102,7 +106,8 @@ pub(super) fn told(entry: &Value) -> Option<Spoken> {
         Some("assistant") => {
             let message = entry.get("message")?;
             let text = |name: &str| message.get(name).and_then(Value::as_str).map(Cow::Borrowed);
-            of_model(&Message { id: text("id"), model: text("model"), usage: message.get("usage").cloned() })
+            let timestamp = entry.get("timestamp").and_then(Value::as_str);
+            of_model(&Message { id: text("id"), model: text("model"), usage: message.get("usage").cloned() }, timestamp)
         }
         Some("cost-state") => Some(totals(entry.get("modelUsage")?).map_or(Spoken::Unreadable, Spoken::Total)),
         _ => None,
@@ -117,12 +122,12 @@ fn count(value: &Value, name: &str) -> Option<u64> {
     }
 }
 
-fn of_model(message: &Message<'_>) -> Option<Spoken> {
+fn of_model(message: &Message<'_>, timestamp: Option<&str>) -> Option<Spoken> {
     let usage = message.usage.as_ref().filter(|usage| **usage != Value::Null)?;
-    Some(spoken(message, usage).unwrap_or(Spoken::Unreadable))
+    Some(spoken(message, usage, timestamp).unwrap_or(Spoken::Unreadable))
 }
 
-fn spoken(message: &Message<'_>, usage: &Value) -> Option<Spoken> {
+fn spoken(message: &Message<'_>, usage: &Value, timestamp: Option<&str>) -> Option<Spoken> {
     usage.as_object()?;
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
     let caches = usage.get("cache_creation").filter(|caches| caches.as_object().is_some());
@@ -147,7 +152,8 @@ fn spoken(message: &Message<'_>, usage: &Value) -> Option<Spoken> {
         regional: !matches!(region.as_str(), "" | "global" | "not_available"),
         length: Rate::length_of(tokens.all_input()),
     };
-    Some(Spoken::Message { id: message.id.as_deref()?.to_owned(), rate, tokens })
+    let at = timestamp.and_then(|moment| Timestamp::parse(moment).ok());
+    Some(Spoken::Message { id: message.id.as_deref()?.to_owned(), rate, tokens, at })
 }
 
 fn totals(models: &Value) -> Option<Vec<(String, Tokens)>> {
@@ -237,7 +243,7 @@ mod tests {
         let (told, reach) = all(&format!("{LINE}\n"));
         let tokens = Tokens { input: 3, output: 5, cache_read: 7, cache_write: 10, cache_write_hour: 1, searches: 2 };
         let rate = Rate { model: "x".to_owned(), batch: true, fast: true, regional: true, length: 0 };
-        assert_eq!(told, [Spoken::Message { id: "m".to_owned(), rate, tokens }]);
+        assert_eq!(told, [Spoken::Message { id: "m".to_owned(), rate, tokens, at: None }]);
         assert_eq!((tokens.all_input(), reach), (21, (LINE.len() as u64 + 1, false)));
         assert_eq!((Rate::length_of(0), Rate::length_of(100_000), Rate::length_of(100_001)), (0, 0, 1));
     }

@@ -196,7 +196,7 @@ impl Lines for Rollout {
             };
             let model = self.model.borrow().clone();
             let rate = Rate { model, length: Rate::length_of(tokens.all_input()), ..Rate::default() };
-            Some(Spoken::Message { id: text(record, "response_id")?.to_owned(), rate, tokens })
+            Some(Spoken::Message { id: text(record, "response_id")?.to_owned(), rate, tokens, at: None })
         };
         Some(message().unwrap_or(Spoken::Unreadable))
     }

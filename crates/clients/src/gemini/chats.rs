@@ -108,7 +108,7 @@ impl Lines for Chats {
             };
             let model = text(entry, "model").unwrap_or_default().to_owned();
             let rate = Rate { model, length: Rate::length_of(tokens.all_input()), ..Rate::default() };
-            Some(Spoken::Message { id: text(entry, "id")?.to_owned(), rate, tokens })
+            Some(Spoken::Message { id: text(entry, "id")?.to_owned(), rate, tokens, at: None })
         };
         Some(message().unwrap_or(Spoken::Unreadable))
     }

@@ -4,10 +4,9 @@
 //! ends. Invariant: what is said after such a sum takes nothing from what the sum had beyond the messages before it.
 
 use std::collections::BTreeMap;
-use std::mem;
 
 use serde::{Deserialize, Serialize};
-use writ_core::Digest;
+use writ_core::{Digest, Timestamp};
 
 use crate::usage::{Tokens, plain_model};
 
@@ -20,6 +19,8 @@ pub(super) struct Conversation {
     spoken: Models,
     /// What they told of after that.
     since: Models,
+    /// When the first of those was told.
+    goes_on: Option<Timestamp>,
     /// The most that was stated before, and no message had told of until then.
     unspoken: Models,
 }
@@ -39,12 +40,30 @@ pub(super) struct Models(pub(super) BTreeMap<String, Tokens>);
 /// What a reading finds in the main transcript of a conversation.
 #[derive(Default)]
 pub(super) struct News {
-    /// What the client stated, each time with what new messages had told of before.
-    pub(super) totals: Vec<(Models, Models)>,
-    /// What new messages of the main transcript tell of.
-    pub(super) main: Models,
+    /// What the client stated, each time with how many new messages stand in front of it.
+    pub(super) totals: Vec<(Models, usize)>,
+    /// What new messages of the main transcript tell of, in their order.
+    pub(super) main: Vec<Said>,
     /// What those of subagents do.
-    pub(super) others: Models,
+    pub(super) others: Vec<Said>,
+}
+
+/// What a message tells of that was not counted yet.
+pub(super) struct Said {
+    pub(super) model: String,
+    pub(super) tokens: Tokens,
+    pub(super) at: Option<Timestamp>,
+}
+
+impl Said {
+    /// Whether it was told after a total behind which the main agent's next message was told at `next`. Without moments nobody knows: it
+    /// was, where that message had been `read` before this one came.
+    fn is_after(&self, next: Option<Timestamp>, read: bool) -> bool {
+        match (self.at, next) {
+            (Some(at), Some(next)) => at >= next,
+            _ => read,
+        }
+    }
 }
 
 impl Models {
@@ -54,6 +73,10 @@ impl Models {
         }
         let sum = self.0.entry(plain_model(model).to_owned()).or_default();
         *sum = sum.plus(tokens);
+    }
+
+    fn take<'a>(&mut self, said: impl IntoIterator<Item = &'a Said>) {
+        said.into_iter().for_each(|said| self.add(&said.model, said.tokens));
     }
 
     #[must_use]
@@ -100,22 +123,32 @@ impl Models {
 }
 
 impl Conversation {
-    /// Takes in what a reading found. Nobody knows when a subagent's messages were told that are read together with a total, or with
-    /// the first that follow it: those count as told before it.
-    pub(super) fn take(&mut self, news: News) {
+    /// Takes in what a reading found.
+    pub(super) fn take(&mut self, news: &News) {
         let News { totals, main, others } = news;
         if totals.is_empty() {
-            let told = if self.since == Models::default() { &mut self.spoken } else { &mut self.since };
-            *told = mem::take(told).plus(&others);
-            self.since = mem::take(&mut self.since).plus(&main);
+            let read = self.since != Models::default();
+            if let Some(first) = main.first().filter(|_| !read) {
+                self.goes_on = first.at;
+            }
+            let next = self.goes_on;
+            let (later, before): (Vec<&Said>, Vec<&Said>) = others.iter().partition(|said| said.is_after(next, read));
+            self.spoken.take(before);
+            self.since.take(later);
+            self.since.take(main);
             return;
         }
-        let before = self.spoken.clone().plus(&self.since).plus(&others);
-        for (stated, said) in totals {
+        let so_far = self.spoken.clone().plus(&self.since);
+        for (stated, at) in totals {
             self.unspoken = self.beyond_messages();
-            self.stated = stated;
-            self.spoken = before.clone().plus(&said);
-            self.since = main.clone().beyond(&said);
+            self.stated = stated.clone();
+            let (before, after) = main.split_at_checked(*at).unwrap_or((main, &[]));
+            self.goes_on = after.first().and_then(|said| said.at);
+            let next = self.goes_on;
+            let (later, earlier): (Vec<&Said>, Vec<&Said>) = others.iter().partition(|said| said.is_after(next, false));
+            (self.spoken, self.since) = (so_far.clone(), Models::default());
+            self.spoken.take(before.iter().chain(earlier));
+            self.since.take(after.iter().chain(later));
         }
     }
 

@@ -161,6 +161,32 @@ fn what_only_the_client_told_of_is_not_used_up_by_what_is_said_later() {
     assert_eq!(anew.agents(), meter.agents());
 }
 
+/// By their moments it is known which messages of subagents a total knows, however late they are read.
+#[test]
+fn a_total_knows_no_message_that_was_told_after_it() {
+    let total =
+        |input: u64| format!(r#"{{"type":"cost-state","modelUsage":{{"m":{{"inputTokens":{input}}}}}}}"#) + "\n";
+    let at = |line: String, second: u64| {
+        line.replacen('{', &format!(r#"{{"timestamp":"2026-11-26T10:00:{second:02}.000Z","#), 1)
+    };
+    let (talk, mut meter) = (Talk::new(), Meter::default());
+    let mut step = |path: &Path, text: &str| {
+        Talk::add(path, text);
+        talk.read(&mut meter);
+        meter = Meter::from_bytes(&meter.to_bytes()).unwrap();
+        let mut anew = Meter::default();
+        talk.read(&mut anew);
+        assert_eq!(anew.agents(), meter.agents(), "{text}");
+        used(&meter, MAIN).0
+    };
+    assert_eq!(step(&talk.main, &(at(line("a", 10, 0), 1) + &total(90))), 90);
+    assert_eq!(step(&talk.of("x"), &at(line("late", 5, 0), 2)), 85);
+    assert_eq!(step(&talk.main, &at(line("b", 10, 0), 10)), 95);
+    assert_eq!(step(&talk.of("y"), &at(line("c", 60, 0), 12)), 95);
+    assert_eq!(step(&talk.of("x"), &at(line("later", 5, 0), 3)), 90, "of before the total");
+    assert_eq!(step(&talk.main, &total(180)), 110);
+}
+
 #[test]
 fn what_cannot_be_read_is_told() {
     let (talk, mut meter) = (Talk::new(), Meter::default());

@@ -17,7 +17,7 @@ use writ_policy::{Enforce, Enforced, Facts, Flow, Grant, Held, Policy, enforce};
 
 use super::leads::leads;
 use super::outcome::{
-    POLICY_UNUSABLE, and_custody, and_lost, and_pending, and_turns, answered, is_limited, row_decision, rules,
+    POLICY_UNUSABLE, and_custody, and_lost, and_pending, and_turns, answered, flows, is_limited, row_decision, rules,
     wanted_custody,
 };
 use super::rates::Counted;
@@ -103,6 +103,7 @@ fn record(
     // Only what asks is approved.
     let asks = decision.verdict == Verdict::Ask;
     let leads = if asks { leads(call, session.setting.home.as_deref(), judged.facts()) } else { None };
+    let asking = if asks { rules(&decision) } else { Vec::new() };
     let action = Action {
         session: session.id.as_str(),
         tool: &tool,
@@ -113,6 +114,7 @@ fn record(
         layers: &layers,
         leads,
         redefined: session.redefined,
+        flows: &flows(&asking),
     };
     let action = action.digest();
     for proof in &proofs {

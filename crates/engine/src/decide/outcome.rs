@@ -2,6 +2,8 @@
 //!
 //! Pure: the hook decides with it, and verification decides again.
 
+use std::collections::BTreeSet;
+
 use writ_core::{Custody, Decision, Matched, Reason, Subject, Verdict};
 use writ_evidence::row::RowDecision;
 use writ_policy::{Action, Own, Policy, Tally, judge_limits};
@@ -133,6 +135,12 @@ pub const fn row_decision(verdict: Verdict) -> RowDecision {
         Verdict::Ask => RowDecision::Asked,
         Verdict::Deny => RowDecision::Denied,
     }
+}
+
+/// Of [`rules`] those about what the session has taken in, sorted, each once.
+pub fn flows(rules: &[String]) -> Vec<&str> {
+    let about = rules.iter().map(String::as_str).filter(|rule| rule.contains("/dataFlow/flowRules/"));
+    about.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// The rules behind a decision, strictest first: what the ledger keeps and what verification compares.

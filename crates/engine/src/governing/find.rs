@@ -7,8 +7,19 @@ use std::path::{Path, PathBuf};
 pub use writ_policy::POLICY_NAMES as NAMES;
 
 /// The policy file for `cwd`: tried there and in its parents, up to the git root. Without a repository, only `cwd`
-/// and its parents up to the file system's root are tried.
+/// and its parents up to the file system's root are tried. The folder is the one that `cwd` leads to, so that patterns hang off the same
+/// place whichever symlink a session was begun through; where none governs that one, the folders of the path as it is written are tried.
 pub fn find(cwd: &Path) -> Option<PathBuf> {
+    let real = |path: &Path| path.canonicalize().ok();
+    if let Some(found) = real(cwd).and_then(|folder| find_above(&folder)) {
+        return Some(found);
+    }
+    let found = find_above(cwd)?;
+    let folder = found.parent().and_then(real);
+    Some(folder.and_then(|folder| Some(folder.join(found.file_name()?))).unwrap_or(found))
+}
+
+fn find_above(cwd: &Path) -> Option<PathBuf> {
     for dir in cwd.ancestors() {
         if let Some(path) = NAMES.iter().map(|name| dir.join(name)).find(|path| may_be_there(path)) {
             return Some(path);

@@ -352,9 +352,8 @@ impl Open {
 
 /// The name under which a folder's repository is kept in the store.
 pub fn repository(folder: &Path) -> Digest {
-    let root = find::repository(folder);
-    let real = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
-    Digest::of(real.to_string_lossy().as_bytes())
+    let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    Digest::of(find::repository(&real).to_string_lossy().as_bytes())
 }
 
 /// What was left open in the repository around `cwd`.
@@ -365,7 +364,10 @@ pub fn left_open(store: &Store, cwd: &Path) -> Result<Option<Open>, StoreError> 
 /// Whether a policy that governed `cwd` is gone without anyone having settled that.
 pub fn is_lost(store: &Store, cwd: &Path) -> bool {
     let open = left_open(store, cwd).ok().flatten();
-    open.is_some_and(|open| open.path.parent().is_some_and(|folder| cwd.starts_with(folder)))
+    let real = fs::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned());
+    open.is_some_and(|open| {
+        open.path.parent().is_some_and(|folder| [cwd, &real].iter().any(|cwd| cwd.starts_with(folder)))
+    })
 }
 
 /// What a person is told of a session that began before a human settled what an earlier one left open.

@@ -189,6 +189,14 @@ pub fn file_name(list: Digest) -> String {
     format!("layers/{}", list.hex())
 }
 
+/// Digest of a list without the places where its files lie, which differ between work trees and symlinks to one; `None` where it is
+/// empty.
+pub fn content(list: &[LayerRef]) -> Option<Digest> {
+    let placeless = list.iter().map(|layer| LayerRef { path: None, real: None, ..layer.clone() });
+    let placeless: Vec<LayerRef> = placeless.collect();
+    (!placeless.is_empty()).then(|| Digest::of(&to_bytes(&placeless)))
+}
+
 /// The files of a list, which an agent may not touch.
 pub fn protected(list: &[LayerRef]) -> Vec<Protected> {
     let files = list.iter().flat_map(|layer| layer.path.iter().chain(&layer.real));

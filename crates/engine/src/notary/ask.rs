@@ -29,12 +29,14 @@ pub const STATUS: u8 = b's';
 pub const TOKEN: u8 = b't';
 /// Asks for a statement: of a step, of what an agent says, of somebody else.
 pub const ATTEST: u8 = b'p';
+/// Asks for a seal over rows that came after a session's end.
+pub const SEAL: u8 = b'l';
 /// What the answer to a question begins with.
 pub const ANSWERED: u8 = b'a';
 /// What is said to whoever is not answered here; why comes after.
 pub const NOT_HERE: u8 = b'n';
 /// How long a hook waits; its own time and its client's are longer, so that it can still say why.
-const PATIENCE: Duration = Duration::from_secs(18);
+pub(super) const PATIENCE: Duration = Duration::from_secs(18);
 /// How long at a prompt: it decides by itself where no answer comes, for a prompt is not let pass unjudged.
 const AT_A_PROMPT: Duration = Duration::from_secs(8);
 /// Longest request about tokens, and longest answer.

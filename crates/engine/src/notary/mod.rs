@@ -8,6 +8,7 @@ pub mod ask;
 pub mod attest;
 mod confirm;
 pub mod door;
+pub mod late;
 pub mod peer;
 pub mod serve;
 mod surroundings;

@@ -24,7 +24,7 @@ use writ_store::{Store, StoreError};
 
 use super::ask::{self, ANSWERED, EVENT, HOOK, Happened, MARK, NOT_HERE, STATUS, Status};
 use super::tokens::Tokens;
-use super::{Surroundings, attest, door};
+use super::{Surroundings, attest, door, late};
 use crate::hook::wire::{MAX_BYTES, field, put};
 use crate::keeper::{self, Keeper, KeeperError, TokenKey};
 use crate::procfs::Proc;
@@ -296,6 +296,10 @@ impl Notary {
             (true, HOOK | EVENT) => self.hook(&mut question, *kind),
             (true, STATUS) => self.status(&mut question.get_mut().stream),
             (true, ask::TOKEN) => self.token_asked(&mut question),
+            (true, ask::SEAL) => {
+                let told = late::serve(&mut question, &self.home)?;
+                question.get_mut().stream.write_all(&told)
+            }
             (true, ask::ATTEST) => {
                 let request = field(&mut question, attest::MAX_REQUEST)?;
                 if !question.buffer().is_empty() {

@@ -37,6 +37,29 @@ pub struct AgentCount {
     pub warned: Vec<Measure>,
 }
 
+impl AgentCount {
+    /// The greater of two counts of the same agents.
+    fn most(self, other: Self) -> Self {
+        let usage = match (self.usage, other.usage) {
+            (Some(one), Some(other)) => Some(Usage {
+                tokens_in: one.tokens_in.max(other.tokens_in),
+                tokens_out: one.tokens_out.max(other.tokens_out),
+                spend: one.spend.max(other.spend),
+                unknown: one.unknown.or(other.unknown),
+                unpriced: one.unpriced.or(other.unpriced),
+            }),
+            (one, other) => one.or(other),
+        };
+        let began = [self.began, other.began].into_iter().flatten().min();
+        Self { calls: self.calls.max(other.calls), turns: self.turns.max(other.turns), began, usage, ..Self::default() }
+    }
+
+    /// Without what was said of their limits.
+    fn unsaid(self) -> Self {
+        Self { raised: Raised::new(), refused: false, warned: Vec::new(), ..self }
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like that")]
 const fn is_zero(count: &u64) -> bool {
     *count == 0
@@ -89,13 +112,23 @@ pub fn refuse<'a>(agents: &mut Agents, layers: impl IntoIterator<Item = &'a str>
     layers.into_iter().for_each(|layer| agents.entry(layer.to_owned()).or_default().refused = true);
 }
 
-/// Keeps what was used under some layers, and nothing that was said of their limits.
-pub fn keep(agents: &mut Agents, layers: &[&str]) {
-    agents.retain(|layer, _| layers.contains(&layer.as_str()));
-    for count in agents.values_mut() {
-        count.raised.clear();
-        count.warned.clear();
-        count.refused = false;
+/// A layer that limits sub-agents of one type.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits<'a> {
+    /// The type.
+    pub agent: &'a str,
+    /// The layer's name.
+    pub layer: &'a str,
+}
+
+/// Goes over to other layers: each takes what was used by its type, and nothing that was said of another policy's limits.
+pub fn follow(agents: &mut Agents, before: &[Limits<'_>], now: &[Limits<'_>]) {
+    let used = std::mem::take(agents);
+    for Limits { agent, layer } in now {
+        let own = before.iter().filter(|limits| limits.agent == *agent).filter_map(|limits| used.get(limits.layer));
+        if let Some(count) = own.cloned().reduce(AgentCount::most) {
+            agents.insert((*layer).to_owned(), count.unsaid());
+        }
     }
 }
 

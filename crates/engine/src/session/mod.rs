@@ -178,10 +178,12 @@ impl<'a> Session<'a> {
         Ok(sequence)
     }
 
-    /// Seals a row that came when the session was over: no stop will come that seals it.
+    /// Seals a row that came when the session was over: no stop will come that seals it. Where another process has the key that signs,
+    /// that one is asked once this is done (`notary::late`).
     fn seal_late(&mut self) -> Result<(), SessionError> {
         let late = mem::replace(&mut self.over, self.state.over);
-        if late { seal::seal(self) } else { Ok(()) }
+        let elsewhere = self.state.custody.is_some() && self.home.keeper.is_none();
+        if late && !elsewhere { seal::seal(self) } else { Ok(()) }
     }
 
     fn carrying(&self, mut draft: Draft) -> Draft {

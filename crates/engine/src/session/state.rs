@@ -50,6 +50,9 @@ pub struct Action<'a> {
     /// Whether the tool's server defines it in another way than was accepted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub redefined: bool,
+    /// The rules that what the session has taken in speaks for: more of them make another action of the same call.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub flows: &'a [&'a str],
 }
 
 impl Action<'_> {
@@ -259,11 +262,11 @@ impl State {
         self.relabelled |= self.calls + self.asked > 0;
     }
 
-    /// Forgets what was said about another policy's limits. What sub-agents used stays where a layer of the new one limits it.
-    pub fn forget_limits(&mut self, limited: &[&str]) {
+    /// Forgets what was said about another policy's limits. What sub-agents used stays, under the layers that limit their types `now`.
+    pub fn forget_limits(&mut self, before: &[agents::Limits<'_>], now: &[agents::Limits<'_>]) {
         self.raised.clear();
         self.warned.clear();
-        agents::keep(&mut self.agents, limited);
+        agents::follow(&mut self.agents, before, now);
         self.rates.clear();
         self.refused = None;
     }

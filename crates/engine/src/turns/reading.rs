@@ -117,7 +117,7 @@ impl<H: NodeHash> Reader<H> {
             None => self.tree.line(line.bytes, line.ends),
         }
         match &line.spoken {
-            Some(Spoken::Message { id, rate, tokens }) => self.message(id, rate, *tokens),
+            Some(Spoken::Message { id, rate, tokens, .. }) => self.message(id, rate, *tokens),
             Some(Spoken::Unreadable) => self.unread += 1,
             Some(Spoken::Total(_)) | None => {}
         }

@@ -4,6 +4,7 @@
 //! `writ run` make, and each is verified by [`super::session`]. Invariant: a session whose rows are gone fails the run that it began in.
 //! Page: `spec/agentflow.md`.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -16,11 +17,14 @@ use super::{Options, Report, VerifyError, newest};
 use crate::Home;
 use crate::confine::tracked::identity;
 use crate::governing::Governing;
-use crate::governing::in_force::PolicyRef;
+use crate::governing::layers;
+use crate::session::rows::{SESSION_END, event};
 use crate::session::state::State;
 
 /// Where runs are kept, in the state folder.
 const FOLDER: &str = "agentflow";
+/// Largest list of layers that is read.
+const MAX_LIST: u64 = 1 << 20;
 /// Largest file of a run.
 const MAX_FILE: u64 = 64 << 10;
 /// How many digits name a run.
@@ -38,7 +42,7 @@ pub struct Run {
     pub policy: String,
     /// Digest of the policy's file.
     pub file: Digest,
-    /// Digest of the list of its layers, where it has any.
+    /// Digest of the list of its layers without their places, where it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layers: Option<Digest>,
     /// When it began.
@@ -77,7 +81,7 @@ pub fn start(store: &Store, repository: &Path, governing: &Governing, now: Times
         repository: repository.to_owned(),
         policy: governing.policy.name().to_owned(),
         file: governing.file,
-        layers: PolicyRef::to(governing).layers,
+        layers: content(governing),
         started: now,
     };
     store.keep(&format!("{FOLDER}/{}.json", run.id), json::to_canonical(&run).as_bytes())?;
@@ -163,7 +167,7 @@ pub struct Checked {
 pub struct Held {
     /// Digest of the policy's file.
     pub file: Digest,
-    /// Digest of the list of its layers, where it has any.
+    /// Digest of the list of its layers without their places, where it has any.
     pub layers: Option<Digest>,
     /// When the run began; without one each row counts.
     pub since: Option<Timestamp>,
@@ -177,15 +181,35 @@ impl Held {
 
     /// What a single session has to have run under.
     pub fn under(governing: &Governing) -> Self {
-        Self { file: governing.file, layers: PolicyRef::to(governing).layers, since: None }
+        Self { file: governing.file, layers: content(governing), since: None }
     }
 
-    /// Whether a row was written under it, or before.
-    fn holds(&self, row: &Row) -> bool {
+    /// Whether a row was written under it, or before; `layers` reads the list of layers that a session kept.
+    fn holds(&self, row: &Row, layers: &mut dyn FnMut(Digest) -> Option<Digest>) -> bool {
         let governed = State::from_detail(&row.detail).and_then(|state| state.policy);
-        let same = governed.is_some_and(|governed| (governed.file, governed.layers) == (self.file, self.layers));
-        same || self.since.is_some_and(|since| row.timestamp < since)
+        let same = governed.is_some_and(|governed| {
+            governed.file == self.file
+                && match governed.layers {
+                    None => self.layers.is_none(),
+                    Some(list) => layers(list).is_some_and(|content| self.layers == Some(content)),
+                }
+        });
+        // That one ends which began before is no work of the run's.
+        same || self.since.is_some_and(|since| row.timestamp < since || event(row) == SESSION_END)
     }
+}
+
+fn content(governing: &Governing) -> Option<Digest> {
+    layers::content(&governing.list())
+}
+
+/// What a list that a session kept holds, without places.
+fn kept_content(store: &Store, id: &SessionId, list: Digest) -> Option<Digest> {
+    let bytes = regular_file::read(&store.folder(id).join(layers::file_name(list)), MAX_LIST).ok()?;
+    if Digest::of(&bytes) != list {
+        return None;
+    }
+    layers::content(&layers::parse(&bytes)?)
 }
 
 /// Verifies a session of a run.
@@ -207,7 +231,9 @@ pub fn check(
     let holds = report.verified() || allow_absent && report.holds();
     let mut same = true;
     // What cannot be read the report tells.
-    let read = store.each_row(id, |row| same &= held.holds(&row)).is_ok();
+    let mut known: BTreeMap<Digest, Option<Digest>> = BTreeMap::new();
+    let mut layers = |list: Digest| *known.entry(list).or_insert_with(|| kept_content(store, id, list));
+    let read = store.each_row(id, |row| same &= held.holds(&row, &mut layers)).is_ok();
     let other = if same { "" } else { "; another policy governed it" };
     Ok(Checked { session, pass: holds && same && read, verdict: format!("{}{other}", report.verdict()) })
 }

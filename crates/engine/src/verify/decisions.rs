@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use writ_core::json::{self, Value};
-use writ_core::{Digest, Timestamp, Verdict};
+use writ_core::{Decision, Digest, Timestamp, Verdict};
 use writ_evidence::row::{Row, RowDecision};
 use writ_evidence::tally::Tally as Findings;
 use writ_policy::{Enforce, Enforced, Facts, Flow, Held, Layer, Policy, Setting, Taint, Tally, enforce, judge};
@@ -186,9 +186,10 @@ impl<'a> Replay<'a> {
                 expected.policy = after.policy.clone();
                 expected.grants.clear();
                 let accepted = after.policy.as_ref().ok_or("it names no policy that was accepted")?;
-                let limited = self.policies.of_agents(accepted, None)?;
-                let limited: Vec<&str> = limited.iter().map(|(of_agents, _)| of_agents.layer.as_str()).collect();
-                expected.forget_limits(&limited);
+                let now = self.policies.of_agents(accepted, None)?;
+                let governed = before.policy.as_ref().map(|policy| self.policies.of_agents(policy, None));
+                let earlier = governed.transpose()?.unwrap_or_default();
+                expected.forget_limits(&limiting(&earlier), &limiting(&now));
                 expected.relabel();
                 (expected.told, expected.pending) = (None, false);
             }
@@ -295,7 +296,7 @@ impl<'a> Replay<'a> {
         let decision = outcome::and_lost(decision, lost, facts.starts());
         let mut decision = outcome::and_pending(decision, before.pending);
         decision = outcome::and_custody(decision, wanted, before.custody());
-        let action = self.action(row, &accepted, &facts, &judged)?;
+        let action = self.action(row, &accepted, &facts, &judged, &decision)?;
         if digest(row.detail.get("action")) != Some(action) {
             return Err("its action is not what its members make it".to_owned());
         }
@@ -337,7 +338,16 @@ impl<'a> Replay<'a> {
     }
 
     /// What an approval of a call is for.
-    fn action(&self, row: &Row, accepted: &PolicyRef, facts: &Facts, judged: &[Judged]) -> Result<Digest, String> {
+    fn action(
+        &self,
+        row: &Row,
+        accepted: &PolicyRef,
+        facts: &Facts,
+        judged: &[Judged],
+        decision: &Decision,
+    ) -> Result<Digest, String> {
+        let asking = if decision.verdict == Verdict::Ask { outcome::rules(decision) } else { Vec::new() };
+        let flows = outcome::flows(&asking);
         let tool = row.tool_name.as_deref().unwrap_or_default();
         let input = digest(row.detail.get("input")).ok_or("it holds no digest of its input")?;
         let agent = row.detail.get("agent").and_then(|agent| agent.get("id")).and_then(Value::as_str);
@@ -346,8 +356,19 @@ impl<'a> Replay<'a> {
         let policy = Some(accepted.file);
         let leads = digest(row.detail.get("leads"));
         let redefined = facts.is_redefined();
-        Ok(Action { session: &self.session, tool, input, cwd, agent, policy, layers: &layers, leads, redefined }
-            .digest())
+        Ok(Action {
+            session: &self.session,
+            tool,
+            input,
+            cwd,
+            agent,
+            policy,
+            layers: &layers,
+            leads,
+            redefined,
+            flows: &flows,
+        }
+        .digest())
     }
 
     /// A claim counts only when its agent was sent back.
@@ -375,6 +396,11 @@ impl Rules for Named<'_> {
         let layer = self.layers.iter().find(|layer| layer.name == name)?;
         self.policies.get(self.path, layer.file)?.rule_text(&format!("/{pointer}"))
     }
+}
+
+/// The layers that limit sub-agents of one type.
+fn limiting(layers: &[(OfAgents, Digest)]) -> Vec<agents::Limits<'_>> {
+    layers.iter().map(|(own, _)| agents::Limits { agent: &own.agent, layer: &own.layer }).collect()
 }
 
 /// Takes in what a call did that may have run.

@@ -66,6 +66,28 @@ const TELLS: [&str; 2] = ["--version", "--help"];
 /// Interpreters: with a file to run they do what it says.
 const INTERPRETERS: [&str; 8] = ["python", "node", "ruby", "perl", "php", "lua", "Rscript", "osascript"];
 
+/// Shells: what they are given is followed, a script is not.
+const SHELLS: [&str; 5] = ["sh", "bash", "dash", "zsh", "ksh"];
+/// Programs whose searches, and what they run with what they find, the analysis follows by itself.
+const FOLLOWED: [&str; 3] = ["find", "fd", "fdfind"];
+/// What of programs that run only tells of them, or of what they have.
+const TELLING: [(&str, &[&str]); 10] = [
+    ("go", &["version", "env", "help"]),
+    ("terraform", &["version"]),
+    ("tofu", &["version"]),
+    ("docker", &["ps", "images", "version", "info"]),
+    ("podman", &["ps", "images", "version", "info"]),
+    ("npm", &["ls", "list", "root", "prefix", "help"]),
+    ("pnpm", &["ls", "list", "root", "help"]),
+    ("yarn", &["list", "help"]),
+    ("pip", &["list", "show", "freeze", "help"]),
+    ("cargo", &["version", "help"]),
+];
+
+fn only_tells(program: &str, first: &str) -> bool {
+    TELLING.iter().any(|(own, words)| *own == program && words.contains(&first))
+}
+
 /// Which way something goes.
 #[derive(Clone, Copy)]
 struct Ways {
@@ -164,11 +186,22 @@ impl Survey<'_> {
                 let mut words = command.words.iter().skip(1).filter_map(|word| word.literal());
                 words.any(|word| TELLS.contains(&word.as_str()))
             };
-            let operand = candidate.operands().next().is_some() || BY_THEMSELVES.contains(&program) && !tells();
+            let first = candidate.operands().next();
+            let only_tells = tells() || first.clone().flatten().is_some_and(|word| only_tells(program, &word));
+            // `-` is what it is given, and that is followed.
+            let operand = first.is_some_and(|word| word.as_deref() != Some("-"));
+            let operand = operand && !only_tells || BY_THEMSELVES.contains(&program) && !only_tells;
+            let code = |flag: &String| {
+                matches!(flag.as_str(), "-c" | "-e") || plain == "node" && matches!(flag.as_str(), "-p" | "--print")
+            };
             let runs = RUNNERS.contains(&program)
-                || INTERPRETERS.contains(&plain) && !candidate.flags().iter().any(|flag| flag == "-c" || flag == "-e");
-            let known =
-                writ_shell::program(program).is_some() || candidate.is_harmless() || BUILTINS.contains(&program);
+                || (INTERPRETERS.contains(&plain) || SHELLS.contains(&program)) && !candidate.flags().iter().any(code);
+            let known = writ_shell::program(program).is_some()
+                || candidate.is_harmless()
+                || BUILTINS.contains(&program)
+                || FOLLOWED.contains(&program)
+                || SHELLS.contains(&program)
+                || analysis.functions.contains(program);
             if !known || program.is_empty() || runs && operand {
                 self.may_do_anything();
             }
@@ -360,7 +393,7 @@ fn is_behind(label: &Label, places: &[Resolved], home: Option<&str>, world: &dyn
 }
 
 /// What the shell does itself, and what only shows what is known anyway.
-const BUILTINS: [&str; 22] = [
-    "source", ".", "eval", "exec", "type", "alias", "unalias", "trap", "ulimit", "umask", "jobs", "bg", "fg", "kill",
-    "let", "getopts", "hash", "history", "shopt", "builtin", "command", "enable",
+const BUILTINS: [&str; 24] = [
+    "break", "continue", "source", ".", "eval", "exec", "type", "alias", "unalias", "trap", "ulimit", "umask", "jobs",
+    "bg", "fg", "kill", "let", "getopts", "hash", "history", "shopt", "builtin", "command", "enable",
 ];

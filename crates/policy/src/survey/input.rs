@@ -123,6 +123,9 @@ impl Survey<'_> {
 
     /// A value that may itself be a URL or a path.
     fn whole(&mut self, member: Member, text: &str) {
+        if let Some(url) = url::as_browsers_read(text) {
+            return self.whole(member, &url);
+        }
         let spaced = text.contains(char::is_whitespace);
         if let Some(path) = file_url(text) {
             return self.path_argument(Member::Path, &path);

@@ -5,6 +5,7 @@
 //! `spec/policy.md`.
 
 mod arrivals;
+mod asks;
 mod flows;
 mod github;
 mod input;

@@ -1,10 +1,9 @@
-//! What the arguments of known programs say of variables and of addresses: whether they print all, run a command, read code. Page:
+//! What the arguments of known programs say of variables and of addresses: whether they print all, run a command, take code. Page:
 //! `spec/grants.md`.
 
-/// Programs whose code may ask for variables, and how it does.
+/// Programs whose code may ask for variables.
 const INTERPRETERS: [&str; 12] =
     ["python", "node", "nodejs", "deno", "bun", "perl", "ruby", "php", "lua", "awk", "gawk", "jq"];
-pub(super) const SIGNS: [&str; 7] = ["environ", "getenv", "process.env", "ENV", "env.", "$__env", "Deno.env"];
 
 /// Whether `env` takes an argument apart, which then may hold a command.
 pub(super) fn splits(arguments: &[Option<String>]) -> bool {
@@ -44,6 +43,12 @@ pub(super) fn runs_a_command(arguments: &[Option<String>]) -> bool {
     false
 }
 
+/// Whether a program's code may ask for variables.
+pub(super) fn may_ask(program: &str) -> bool {
+    let plain = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    INTERPRETERS.contains(&plain) || program.ends_with("awk")
+}
+
 /// Whether a command is an interpreter that takes its code from its standard input.
 pub(super) fn takes_code(words: &[Option<String>]) -> bool {
     const MORE: [&str; 4] = ["uv", "cmake", "tsx", "ts-node"];
@@ -53,13 +58,6 @@ pub(super) fn takes_code(words: &[Option<String>]) -> bool {
     let known = INTERPRETERS.contains(&plain) || MORE.contains(&plain) || name.ends_with("awk");
     let texts = || rest.iter().map(|text| text.as_deref().unwrap_or("-"));
     known && (texts().all(|text| text.starts_with('-')) || texts().any(|text| text == "-" || text == "/dev/stdin"))
-}
-
-/// Whether an interpreter's own code asks for variables, which need no name there.
-pub(super) fn reads_variables(program: &str, words: &[Option<String>]) -> bool {
-    let plain = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let asks = |text: &String| SIGNS.iter().any(|sign| text.contains(sign)) || text == "env";
-    (INTERPRETERS.contains(&plain) || program.ends_with("awk")) && words.iter().skip(1).flatten().any(asks)
 }
 
 /// Whether a program works on all that lies below an address of a store.

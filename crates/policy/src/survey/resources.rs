@@ -4,12 +4,12 @@
 //! only what a rule objects to (R8): never a variable's value, a URL's path or query. Invariant: what is not fully known is
 //! held against every rule that it may break. Page: `spec/grants.md`.
 
-use writ_core::{Span, ToolKind, secret};
+use writ_core::{Span, secret};
 use writ_shell::{Access, Analysis, Command, NetTarget, NetUse, Part, Word};
 
 use super::Survey;
 use super::plain_text::only_text;
-use super::programs::{SIGNS, goes_below, reads_variables, runs_a_command, shows_environments, splits, takes_code};
+use super::programs::{goes_below, runs_a_command, shows_environments, splits};
 use crate::facts::{Host, PathFact, PathKind, ResourceFact};
 use crate::grants::{Kind, Pattern, is_secret_file, is_secret_variable, keeps_secrets};
 use crate::url;
@@ -95,7 +95,9 @@ impl Survey<'_> {
             self.variable(&variable.name, Some(variable.span), true);
         }
         self.code_of_documents(analysis);
-        for (command, text) in analysis.commands.iter().zip(only_text(&analysis.commands)) {
+        let plain = only_text(&analysis.commands);
+        self.documents(analysis, &plain);
+        for (command, text) in analysis.commands.iter().zip(plain) {
             self.command_resources(command, text);
             self.request_targets(command, &analysis.nets);
         }
@@ -109,7 +111,7 @@ impl Survey<'_> {
     }
 
     /// A variable that is read; the empty name is one that is not known, `*` all of them.
-    fn variable(&mut self, name: &str, span: Option<Span>, sure: bool) {
+    pub(super) fn variable(&mut self, name: &str, span: Option<Span>, sure: bool) {
         let lists = self.policy.grants.of(Kind::Secrets);
         if !lists.any() && !self.policy.flow.any() {
             return;
@@ -136,27 +138,10 @@ impl Survey<'_> {
         self.object(Kind::Secrets, shown, span, hits, refused, unknown || !sure);
     }
 
-    /// Code that a document in the line, or another program, gives an interpreter: any name in the line may be in it.
-    fn code_of_documents(&mut self, analysis: &Analysis) {
-        let ToolKind::Shell { command: line } = &self.call.kind else { return };
-        let words = |command: &Command| command.words.iter().map(Word::literal).collect::<Vec<_>>();
-        if !["<<", "|", "<("].iter().any(|sign| line.contains(sign))
-            || !analysis.commands.iter().any(|command| takes_code(&words(command)))
-        {
-            return;
-        }
-        let span = Span { start: 0, end: line.len() };
-        if SIGNS.iter().any(|sign| line.contains(sign)) {
-            self.variable("*", Some(span), false);
-        }
-        self.names_in(&line.clone(), span);
-    }
-
     /// With `text`, a name in an argument is only a word.
     fn command_resources(&mut self, command: &Command, text: bool) {
         let texts: Vec<Option<String>> = command.words.iter().map(Word::literal).collect();
-        let program = texts.first().and_then(Option::as_deref).unwrap_or_default();
-        let program = program.rsplit('/').next().unwrap_or_default();
+        let program = program_of(&texts);
         let span = Some(command.span);
         let arguments = texts.get(1..).unwrap_or_default();
         let given = |flags: &[&str]| arguments.iter().flatten().any(|text| flags.contains(&text.as_str()));
@@ -186,9 +171,7 @@ impl Survey<'_> {
             "aws" if given(&["s3api"]) => self.bucket(&texts, span),
             _ => {}
         }
-        if reads_variables(program, &texts) {
-            self.variable("*", span, false);
-        }
+        self.asked_by_code(program, arguments, command.span);
         self.unknown_store(program, command, span);
         let deep = goes_below(program, arguments);
         for word in command.words.get(1..).unwrap_or_default() {
@@ -197,31 +180,11 @@ impl Survey<'_> {
                 self.word_names(word, command.span);
             }
         }
-    }
-
-    /// Names of variables inside an argument: another program may read them.
-    fn word_names(&mut self, word: &Word, span: Span) {
-        if !self.policy.grants.of(Kind::Secrets).any() && !self.policy.flow.any() {
-            return;
-        }
-        self.names_in(&shown(word), span);
-    }
-
-    fn names_in(&mut self, text: &str, span: Span) {
-        let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let upper = |name: &&str| {
-            name.len() > 2
-                && name.bytes().any(|c| c.is_ascii_uppercase())
-                && !name.bytes().any(|c| c.is_ascii_lowercase())
-        };
-        for name in text.split(|c: char| !letter(c)).filter(upper) {
-            // `awk 'ENVIRON["X"]'`, `docker run -e X`. In a longer text only what is forbidden counts.
-            let alone = name == text && is_secret_variable(name);
-            let text = format!("env:{name}");
-            let deny = &self.policy.grants.of(Kind::Secrets).deny;
-            if alone || deny.iter().any(|rule| rule.matches(&text)) || self.is_labelled_variable(&text) {
-                self.variable(name, Some(span), false);
-            }
+        if matches!(program, "docker" | "podman" | "nerdctl") {
+            // `-eNAME`, `-iteNAME`
+            let short = arguments.iter().flatten().filter(|text| text.starts_with('-') && !text.starts_with("--"));
+            let glued: Vec<String> = short.filter_map(|text| Some(text.split_once('e')?.1.to_owned())).collect();
+            glued.iter().for_each(|name| self.names_in(name, command.span));
         }
     }
 
@@ -273,6 +236,11 @@ impl Survey<'_> {
             Some((known, _)) => (known.rsplit_once('/').map_or("", |(folder, _)| folder), true),
         };
         let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
+        // Of `git+https://` what follows is asked for over the web.
+        if let Some((_, web)) = scheme.split_once('+').filter(|(_, web)| ["http", "https"].contains(web)) {
+            let rest = text.split_once("://").map_or("", |(_, rest)| rest);
+            return self.url_text(&format!("{web}://{rest}"), span);
+        }
         let Some((_, rest)) = known.split_once("://").filter(|(_, rest)| !rest.is_empty()) else {
             if !self.is_store(&scheme) {
                 self.vault_anywhere(&text, span);
@@ -421,6 +389,12 @@ fn shows_variables(path: &str) -> bool {
 }
 
 /// A store's address with its bucket as patterns have it.
+/// The base name of the program that a command runs.
+pub(super) fn program_of(texts: &[Option<String>]) -> &str {
+    let program = texts.first().and_then(Option::as_deref).unwrap_or_default();
+    program.rsplit('/').next().unwrap_or_default()
+}
+
 fn store_address(scheme: &str, rest: &str) -> String {
     let (bucket, key) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
     format!("{scheme}://{}{key}", bucket.to_ascii_lowercase())

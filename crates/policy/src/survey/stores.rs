@@ -15,7 +15,11 @@ const STORES: [&str; 14] =
 impl Survey<'_> {
     /// URLs of stores inside an argument.
     pub(super) fn word_stores(&mut self, word: &Word, deep: bool, span: Span) {
-        let text = shown(word);
+        self.text_stores(&shown(word), deep, span);
+    }
+
+    /// URLs of stores inside a text.
+    pub(super) fn text_stores(&mut self, text: &str, deep: bool, span: Span) {
         for piece in text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '=' | ',' | '(' | ')' | ';')) {
             if piece.split_once("://").is_some_and(|(scheme, _)| self.is_store(scheme)) {
                 // What a pattern stands for, and what lies below, is not known.

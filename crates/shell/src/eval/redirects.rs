@@ -57,6 +57,9 @@ impl Eval<'_> {
                     self.net(target, word.span);
                 } else {
                     self.opened(redirect.descriptor, &word);
+                    if redirect.kind == RedirectKind::ReadWrite {
+                        self.file(word.clone(), Access::Read, false);
+                    }
                     self.file(word, access, false);
                 }
             }

@@ -367,7 +367,11 @@ impl Eval<'_> {
         self.arguments = before;
         self.depth -= 1;
         self.keep_old(mark);
-        sure && self.other_shell == 0
+        let certain = sure && self.other_shell == 0;
+        if certain {
+            self.out.functions.insert(name.to_owned());
+        }
+        certain
     }
 }
 

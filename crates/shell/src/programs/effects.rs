@@ -158,6 +158,12 @@ pub fn client(eval: &mut Eval<'_>, base: &str, value: &Word) {
         } else if base == "ed" && (line.starts_with("r !") || line.starts_with("w !") || line.starts_with("e !")) {
             eval.code(&unmarked(line.get(3..).unwrap_or_default(), value.span), None, base);
         }
+        // A backquoted argument of a command of `psql` is a line of the shell's.
+        if line.starts_with('\\') {
+            for code in line.split('`').skip(1).step_by(2).filter(|code| !code.trim().is_empty()) {
+                eval.code(&unmarked(code, value.span), None, base);
+            }
+        }
         let piped = ["\\o |", "\\g |", "pager ", ".output |", ".once |", ".import |", ".read |", ".excel |", ".open |"];
         if let Some(sign) = piped.iter().find(|sign| line.starts_with(**sign)) {
             eval.code(&unmarked(line.get(sign.len()..).unwrap_or_default(), value.span), None, base);
@@ -173,8 +179,18 @@ pub fn client(eval: &mut Eval<'_>, base: &str, value: &Word) {
 
 /// `.read file`, `.output file`, `\o file`, `\i file`.
 fn file_of(eval: &mut Eval<'_>, line: &str, value: &Word) {
-    for (sign, access) in [("readfile('", Access::Read), ("writefile('", Access::Write)] {
-        let file = line.split_once(sign).and_then(|(_, rest)| rest.split('\'').next());
+    let lower = line.to_ascii_lowercase();
+    let reaching = [
+        ("readfile('", Access::Read),
+        ("writefile('", Access::Write),
+        ("attach '", Access::Read),
+        ("attach database '", Access::Read),
+    ];
+    let vacuum = lower.starts_with("vacuum").then_some((" into '", Access::Write));
+    for (sign, access) in reaching.into_iter().chain(vacuum) {
+        // Letters of ASCII alone change, so that places stay.
+        let rest = lower.find(sign).and_then(|at| line.get(at + sign.len()..));
+        let file = rest.and_then(|rest| rest.split('\'').next()).filter(|file| !file.is_empty() && *file != ":memory:");
         file.into_iter().for_each(|file| eval.file(unmarked(file, value.span), access, false));
     }
     let mut words = line.split_whitespace();

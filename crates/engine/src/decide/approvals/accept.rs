@@ -8,7 +8,7 @@ use super::ApprovalError;
 use crate::Home;
 use crate::governing::in_force::{self, PolicyRef};
 use crate::governing::{self, Governing, Trust, kept};
-use crate::session::{Rules, Session, SessionError};
+use crate::session::{Rules, Session, SessionError, agents};
 
 /// What the row of an accepted policy says.
 #[derive(Serialize)]
@@ -31,16 +31,21 @@ pub fn accept(store: &Store, id: &SessionId, home: &Home) -> Result<Governing, A
     let whole = kept::whole(&governing);
     store.keep_accepted(repository, Digest::of(&whole), &whole)?;
     store.settle(repository)?;
+    let before = session.policy().ok().map(|in_force| in_force.accepted.clone());
     session.state.policy = Some(PolicyRef::to(&governing));
     // What was approved was approved under the policy before.
     session.state.grants.clear();
-    let limited: Vec<&str> = governing.of_agents().map(|(_, agent)| agent.layer).collect();
-    session.state.forget_limits(&limited);
+    session.state.forget_limits(&before.as_ref().map(limiting).unwrap_or_default(), &limiting(&governing));
     session.state.relabel();
     (session.state.told, session.state.pending) = (None, false);
     let draft = session.event("policy-accepted", Accepted { from: policy.file, rules });
     session.append(draft)?;
     Ok(governing)
+}
+
+/// The layers that limit sub-agents of one type.
+fn limiting(governing: &Governing) -> Vec<agents::Limits<'_>> {
+    governing.of_agents().map(|(_, own)| agents::Limits { agent: own.agent, layer: own.layer }).collect()
 }
 
 /// Settles that a policy that governed here is gone: new sessions run without one.

@@ -289,7 +289,8 @@ pub fn answer(
     session.state.give(grant.action, given, now).ok_or(ApprovalError::TooMany)?;
     let follows = session.ledger().last().map_or(Digest::ZERO, |row| row.entry_hash);
     let place = signed::Place { at: now, follows };
-    let signed = signed::sign(call.action(id), given, word.presence, &place, key)?;
+    let flows = call.flows();
+    let signed = signed::sign(call.action(id, &flows), given, word.presence, &place, key)?;
     let (event, rule) = if word.yes { (GRANT, APPROVED) } else { (REFUSAL, REFUSED) };
     let draft = session.event(event, Granted { grant: &grant, signed, attestation, rule });
     session.append(draft)?;

@@ -12,6 +12,7 @@ use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::row::{Row, RowDecision};
 use writ_store::{Store, StoreError};
 
+use crate::decide::outcome::flows;
 use crate::session::kept_policy;
 use crate::session::rows::event;
 use crate::session::shown::{Rules, Shown, cite};
@@ -77,8 +78,13 @@ impl Waiting {
         !name.is_empty() && (self.action.hex().starts_with(name) || self.input.hex().starts_with(name))
     }
 
-    /// All that a human's word on it is for.
-    pub fn action<'a>(&'a self, session: &'a SessionId) -> Action<'a> {
+    /// The rules that what the session has taken in speaks for.
+    pub fn flows(&self) -> Vec<&str> {
+        flows(&self.shown.rules)
+    }
+
+    /// All that a human's word on it is for, with its [`Self::flows`].
+    pub fn action<'a>(&'a self, session: &'a SessionId, flows: &'a [&'a str]) -> Action<'a> {
         Action {
             session: session.as_str(),
             tool: &self.tool,
@@ -89,6 +95,7 @@ impl Waiting {
             layers: &self.layers,
             leads: self.leads,
             redefined: self.redefined,
+            flows,
         }
     }
 }
@@ -188,7 +195,7 @@ fn request(row: Row, id: &SessionId, action: Digest, policy: Option<&dyn Rules>)
         text: None,
         call: row.call_id,
     };
-    (call.action(id).digest() == action).then_some(call)
+    (call.action(id, &call.flows()).digest() == action).then_some(call)
 }
 
 fn text(value: Option<&Value>) -> Option<String> {
