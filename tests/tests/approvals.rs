@@ -387,7 +387,7 @@ fn an_approval_is_for_where_its_paths_lead() {
         "apply -f a.yaml,w/cur/x",
         "cd w/c?r && apply",
         "D=w/cur apply",
-        "apply \"chdir('w/cur')\"",
+        "apply 'chdir(w/cur)'",
         "apply w%2Fcur",
     ];
     for (at, line) in lines.iter().enumerate() {

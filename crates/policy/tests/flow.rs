@@ -159,9 +159,18 @@ fn what_is_followed_is_known() {
         session.line("cat .env");
         assert_eq!(session.line(line), Allow, "{line}");
     }
-    for line in
-        ["bash x.sh", "g && f() { ls; }; f", "find . -exec ./x {} +", "go run .", "terraform apply", "npm test", "sh x"]
-    {
+    for line in [
+        "bash x.sh",
+        "g && f() { ls; }; f",
+        "find . -exec ./x {} +",
+        "go run .",
+        "terraform apply",
+        "npm test",
+        "sh x",
+        "source ./x.sh",
+        "bash -c '. ./x'",
+        "bash --init-file x -ic ls",
+    ] {
         let mut session = Session::new(FLOW);
         assert_eq!(session.line(line), Allow, "{line}");
         assert_eq!(session.line("git push"), Ask, "{line}");

@@ -76,6 +76,8 @@ fn variables_that_are_denied() {
             ("ps aux", Allow),
             ("ps -o user= -p 1", Allow),
             ("make -j 4 all", Allow),
+            ("make -pn", Deny),
+            ("make -Cpath all", Allow),
             ("n=GH_TOKEN; echo ${!n}", Deny),
             ("echo ${!n}", Ask),
             ("node -e 'console.log(process.env)'", Ask),

@@ -194,8 +194,9 @@ impl Held {
                     Some(list) => layers(list).is_some_and(|content| self.layers == Some(content)),
                 }
         });
-        // That one ends which began before is no work of the run's.
-        same || self.since.is_some_and(|since| row.timestamp < since || event(row) == SESSION_END)
+        // That one ends which began before, and what it notices then, is no work of the run's.
+        let ends = || [SESSION_END, "policy-changed", "policy-restored"].contains(&event(row));
+        same || self.since.is_some_and(|since| row.timestamp < since || ends())
     }
 }
 

@@ -68,6 +68,10 @@ const INTERPRETERS: [&str; 8] = ["python", "node", "ruby", "perl", "php", "lua",
 
 /// Shells: what they are given is followed, a script is not.
 const SHELLS: [&str; 5] = ["sh", "bash", "dash", "zsh", "ksh"];
+/// Their options that name a script which they run first.
+const STARTING: [&str; 2] = ["--rcfile", "--init-file"];
+/// What runs a script in the shell itself.
+const SOURCING: [&str; 2] = ["source", "."];
 /// Programs whose searches, and what they run with what they find, the analysis follows by itself.
 const FOLLOWED: [&str; 3] = ["find", "fd", "fdfind"];
 /// What of programs that run only tells of them, or of what they have.
@@ -187,22 +191,28 @@ impl Survey<'_> {
                 words.any(|word| TELLS.contains(&word.as_str()))
             };
             let first = candidate.operands().next();
-            let only_tells = tells() || first.clone().flatten().is_some_and(|word| only_tells(program, &word));
+            let only_tells =
+                tells() || first.as_ref().and_then(Option::as_deref).is_some_and(|word| only_tells(program, word));
             // `-` is what it is given, and that is followed.
-            let operand = first.is_some_and(|word| word.as_deref() != Some("-"));
-            let operand = operand && !only_tells || BY_THEMSELVES.contains(&program) && !only_tells;
+            let operand = first.is_some_and(|word| word.as_deref() != Some("-")) || BY_THEMSELVES.contains(&program);
+            let operand = operand && !only_tells;
             let code = |flag: &String| {
                 matches!(flag.as_str(), "-c" | "-e") || plain == "node" && matches!(flag.as_str(), "-p" | "--print")
             };
+            let shell = SHELLS.contains(&program);
+            let starting =
+                shell && candidate.flags().iter().any(|flag| STARTING.iter().any(|own| flag.starts_with(own)));
             let runs = RUNNERS.contains(&program)
-                || (INTERPRETERS.contains(&plain) || SHELLS.contains(&program)) && !candidate.flags().iter().any(code);
+                || SOURCING.contains(&program)
+                || (INTERPRETERS.contains(&plain) || shell) && !candidate.flags().iter().any(code);
             let known = writ_shell::program(program).is_some()
                 || candidate.is_harmless()
                 || BUILTINS.contains(&program)
+                || SOURCING.contains(&program)
                 || FOLLOWED.contains(&program)
-                || SHELLS.contains(&program)
+                || shell
                 || analysis.functions.contains(program);
-            if !known || program.is_empty() || runs && operand {
+            if !known || program.is_empty() || runs && operand || starting {
                 self.may_do_anything();
             }
         }
@@ -393,7 +403,7 @@ fn is_behind(label: &Label, places: &[Resolved], home: Option<&str>, world: &dyn
 }
 
 /// What the shell does itself, and what only shows what is known anyway.
-const BUILTINS: [&str; 24] = [
-    "break", "continue", "source", ".", "eval", "exec", "type", "alias", "unalias", "trap", "ulimit", "umask", "jobs",
-    "bg", "fg", "kill", "let", "getopts", "hash", "history", "shopt", "builtin", "command", "enable",
+const BUILTINS: [&str; 22] = [
+    "break", "continue", "eval", "exec", "type", "alias", "unalias", "trap", "ulimit", "umask", "jobs", "bg", "fg",
+    "kill", "let", "getopts", "hash", "history", "shopt", "builtin", "command", "enable",
 ];

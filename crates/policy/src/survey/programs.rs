@@ -29,6 +29,12 @@ pub(super) fn shows_environments(arguments: &[Option<String>]) -> bool {
     false
 }
 
+/// Whether `make` has `-p` among letters that take no value.
+pub(super) fn prints_its_data(arguments: &[Option<String>]) -> bool {
+    let letters = arguments.iter().flatten().filter_map(|text| text.strip_prefix('-'));
+    letters.into_iter().any(|letters| letters.contains('p') && letters.chars().all(|c| "bBdeiknpqrRsStwv".contains(c)))
+}
+
 /// Whether `env` has a command behind its options and assignments.
 pub(super) fn runs_a_command(arguments: &[Option<String>]) -> bool {
     let mut texts = arguments.iter().map(|text| text.as_deref().unwrap_or("\u{1}"));

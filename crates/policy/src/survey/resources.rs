@@ -9,7 +9,7 @@ use writ_shell::{Access, Analysis, Command, NetTarget, NetUse, Part, Word};
 
 use super::Survey;
 use super::plain_text::only_text;
-use super::programs::{goes_below, runs_a_command, shows_environments, splits};
+use super::programs::{goes_below, prints_its_data, runs_a_command, shows_environments, splits};
 use crate::facts::{Host, PathFact, PathKind, ResourceFact};
 use crate::grants::{Kind, Pattern, is_secret_file, is_secret_variable, keeps_secrets};
 use crate::url;
@@ -162,7 +162,9 @@ impl Survey<'_> {
                 operands.iter().for_each(|name| self.variable(name, span, true));
             }
             "envsubst" => self.variable("*", span, false),
-            "make" | "gmake" if given(&["-p", "--print-data-base"]) => self.variable("*", span, true),
+            "make" | "gmake" if given(&["--print-data-base"]) || prints_its_data(arguments) => {
+                self.variable("*", span, true);
+            }
             "systemctl" if operands.contains(&"show-environment") => self.variable("*", span, true),
             // Letters without a dash are options of BSD's: `ps auxe`.
             "ps" if shows_environments(arguments) => self.variable("*", span, true),
