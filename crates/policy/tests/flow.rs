@@ -149,8 +149,7 @@ fn what_is_followed_is_known() {
         "for f in a b; do [ -f $f ] || continue; wc -l $f; break; done",
         "f() { ls; }; f",
         "bash -c 'ls | wc -l'",
-        "python3 - <<< 'print(1)'",
-        "node -p 1",
+        "bash -lc ls",
         "go version; terraform version; docker ps; npm ls",
     ] {
         let mut session = Session::new(FLOW);
@@ -170,6 +169,13 @@ fn what_is_followed_is_known() {
         "source ./x.sh",
         "bash -c '. ./x'",
         "bash --init-file x -ic ls",
+        "bash -e x.sh",
+        "bash x.sh -c",
+        "bash - x.sh",
+        "sh -ex x.sh",
+        "bash -i",
+        "yarn list",
+        "cargo version",
     ] {
         let mut session = Session::new(FLOW);
         assert_eq!(session.line(line), Allow, "{line}");

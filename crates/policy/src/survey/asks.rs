@@ -95,7 +95,7 @@ pub(super) fn asked(text: &str) -> Vec<Option<&str>> {
         for (at, _) in text.match_indices(sign) {
             let (before, rest) = (text.get(..at), text.get(at + sign.len()..).unwrap_or_default());
             if begins(sign, before.unwrap_or_default()) && ends(sign, rest) {
-                out.push(name(rest));
+                out.push(name(rest, sign.ends_with(".env") || sign == "env"));
             }
         }
     }
@@ -110,9 +110,9 @@ fn begins(sign: &str, before: &str) -> bool {
     match sign {
         // However they are imported.
         "environ" | "getenv" | "$__env" => true,
-        // A member of an object, and no file: `.env.local`.
-        "env" if last == Some('.') => letters.next().is_some_and(|c| word(c) || matches!(c, ')' | ']')),
-        "env" => !last.is_some_and(|c| word(c) || matches!(c, '/' | '-')),
+        // A file where a text or a folder ends before it: `'.env.local'`.
+        "env" if last == Some('.') => letters.next().is_some_and(|c| !matches!(c, '"' | '\'' | '/')),
+        "env" => !last.is_some_and(word),
         _ => !last.is_some_and(word),
     }
 }
@@ -126,8 +126,9 @@ fn ends(sign: &str, rest: &str) -> bool {
     }
 }
 
-/// The name in `.NAME`, `["NAME"]`, `.get('NAME', …)`, `{NAME}`.
-fn name(rest: &str) -> Option<&str> {
+/// The name in `["NAME"]`, `.get('NAME', …)`, `{NAME}`, and, where variables are `members`, in `.NAME`. A member without a capital letter may
+/// be a method.
+fn name(rest: &str, members: bool) -> Option<&str> {
     let opened =
         [".get(", ".fetch(", "(", "[", "{", "."].iter().find_map(|sign| Some((*sign, rest.strip_prefix(*sign)?)));
     let (opens, rest) = opened?;
@@ -139,8 +140,10 @@ fn name(rest: &str) -> Option<&str> {
     let whole = match (quote, opens) {
         (Some(quote), _) => behind.strip_prefix(quote)?.trim_start().starts_with([')', ']', '}', ',']),
         (None, "{") => behind.starts_with('}'),
-        // A member, and no method.
-        (None, ".") => !behind.trim_start().starts_with(['(', '[']),
+        (None, ".") => {
+            let whole = !behind.starts_with(|c: char| c == '\\' || c == '$' || !c.is_ascii());
+            members && whole && !name.contains(|c: char| c.is_ascii_lowercase())
+        }
         (None, _) => false,
     };
     (whole && !name.is_empty()).then_some(name)
@@ -159,7 +162,7 @@ pub(super) fn asked_by_filter(text: &str) -> Vec<Option<&str>> {
             if own || rest.starts_with(word) || before == Some('"') && rest.starts_with('"') {
                 continue;
             }
-            out.push(name(rest));
+            out.push(name(rest, true));
         }
     }
     out
@@ -189,6 +192,11 @@ mod tests {
             ("os.getenv(name)", vec![None]),
             ("process.env.NODE_ENV", vec![Some("NODE_ENV"), Some("NODE_ENV")]),
             ("process.env[k]", vec![None]),
+            ("process.env.valueOf/**/()", vec![None, None]),
+            ("process.env.G\\u0048_TOKEN", vec![None, None]),
+            ("process\n.env.PORT", vec![Some("PORT")]),
+            ("f = os.environ.copy", vec![None]),
+            ("1/env.PORT", vec![Some("PORT")]),
             ("process.env", vec![None]),
             ("require('process').env.PORT", vec![Some("PORT")]),
             ("Bun.env.PORT", vec![Some("PORT")]),

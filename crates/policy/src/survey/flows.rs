@@ -4,7 +4,7 @@
 //! is not known of a call may take in every label and go to every one.
 
 use writ_core::ToolKind;
-use writ_shell::{Access, Analysis};
+use writ_shell::{Access, Analysis, Command, Word};
 
 use super::{MOST_TREES, Survey};
 use crate::command::Candidate;
@@ -66,27 +66,30 @@ const TELLS: [&str; 2] = ["--version", "--help"];
 /// Interpreters: with a file to run they do what it says.
 const INTERPRETERS: [&str; 8] = ["python", "node", "ruby", "perl", "php", "lua", "Rscript", "osascript"];
 
-/// Shells: what they are given is followed, a script is not.
+/// Shells: a line that they are given is followed, a script is not.
 const SHELLS: [&str; 5] = ["sh", "bash", "dash", "zsh", "ksh"];
-/// Their options that name a script which they run first.
-const STARTING: [&str; 2] = ["--rcfile", "--init-file"];
 /// What runs a script in the shell itself.
 const SOURCING: [&str; 2] = ["source", "."];
 /// Programs whose searches, and what they run with what they find, the analysis follows by itself.
 const FOLLOWED: [&str; 3] = ["find", "fd", "fdfind"];
-/// What of programs that run only tells of them, or of what they have.
-const TELLING: [(&str, &[&str]); 10] = [
+/// What of programs that run only tells of them, or of what they have. None is here that takes code from the repository all the same
+/// (`yarn`, `pnpm` and `cargo` do, by their settings).
+const TELLING: [(&str, &[&str]); 7] = [
     ("go", &["version", "env", "help"]),
     ("terraform", &["version"]),
     ("tofu", &["version"]),
     ("docker", &["ps", "images", "version", "info"]),
     ("podman", &["ps", "images", "version", "info"]),
     ("npm", &["ls", "list", "root", "prefix", "help"]),
-    ("pnpm", &["ls", "list", "root", "help"]),
-    ("yarn", &["list", "help"]),
     ("pip", &["list", "show", "freeze", "help"]),
-    ("cargo", &["version", "help"]),
 ];
+
+/// Whether a shell is given a line first thing: `-c`, or letters with it that name no file of their own to read.
+fn takes_a_line(shell: &Command) -> bool {
+    let first = shell.words.get(1).and_then(Word::literal);
+    let letters = first.as_deref().and_then(|text| text.strip_prefix('-'));
+    letters.is_some_and(|letters| letters.ends_with('c') && letters.chars().all(|c| "leuxc".contains(c)))
+}
 
 fn only_tells(program: &str, first: &str) -> bool {
     TELLING.iter().any(|(own, words)| *own == program && words.contains(&first))
@@ -193,26 +196,18 @@ impl Survey<'_> {
             let first = candidate.operands().next();
             let only_tells =
                 tells() || first.as_ref().and_then(Option::as_deref).is_some_and(|word| only_tells(program, word));
-            // `-` is what it is given, and that is followed.
-            let operand = first.is_some_and(|word| word.as_deref() != Some("-")) || BY_THEMSELVES.contains(&program);
-            let operand = operand && !only_tells;
-            let code = |flag: &String| {
-                matches!(flag.as_str(), "-c" | "-e") || plain == "node" && matches!(flag.as_str(), "-p" | "--print")
-            };
-            let shell = SHELLS.contains(&program);
-            let starting =
-                shell && candidate.flags().iter().any(|flag| STARTING.iter().any(|own| flag.starts_with(own)));
+            let operand = (first.is_some() || BY_THEMSELVES.contains(&program)) && !only_tells;
             let runs = RUNNERS.contains(&program)
                 || SOURCING.contains(&program)
-                || (INTERPRETERS.contains(&plain) || shell) && !candidate.flags().iter().any(code);
+                || INTERPRETERS.contains(&plain) && !candidate.flags().iter().any(|flag| flag == "-c" || flag == "-e");
             let known = writ_shell::program(program).is_some()
                 || candidate.is_harmless()
                 || BUILTINS.contains(&program)
                 || SOURCING.contains(&program)
                 || FOLLOWED.contains(&program)
-                || shell
+                || SHELLS.contains(&program) && takes_a_line(command)
                 || analysis.functions.contains(program);
-            if !known || program.is_empty() || runs && operand || starting {
+            if !known || program.is_empty() || runs && operand {
                 self.may_do_anything();
             }
         }
