@@ -174,6 +174,9 @@ fn what_is_followed_is_known() {
         "bash - x.sh",
         "sh -ex x.sh",
         "bash -i",
+        "python3 x.py -c",
+        "node x.js -e",
+        "ruby -Icode x.rb",
         "yarn list",
         "cargo version",
     ] {

@@ -91,6 +91,18 @@ fn takes_a_line(shell: &Command) -> bool {
     letters.is_some_and(|letters| letters.ends_with('c') && letters.chars().all(|c| "leuxc".contains(c)))
 }
 
+/// Whether an interpreter is given code in its line, before anything else that could be a script.
+fn takes_code(interpreter: &Command) -> bool {
+    let options =
+        interpreter.words.iter().skip(1).map_while(|word| word.literal()?.strip_prefix('-').map(str::to_owned));
+    let code = |letters: &str| {
+        letters.ends_with(['c', 'e'])
+            && letters.len() <= 4
+            && letters.chars().all(|c| "bBcdeEiIlnpqsSuvwWx".contains(c))
+    };
+    options.into_iter().any(|letters| code(&letters))
+}
+
 fn only_tells(program: &str, first: &str) -> bool {
     TELLING.iter().any(|(own, words)| *own == program && words.contains(&first))
 }
@@ -199,7 +211,7 @@ impl Survey<'_> {
             let operand = (first.is_some() || BY_THEMSELVES.contains(&program)) && !only_tells;
             let runs = RUNNERS.contains(&program)
                 || SOURCING.contains(&program)
-                || INTERPRETERS.contains(&plain) && !candidate.flags().iter().any(|flag| flag == "-c" || flag == "-e");
+                || INTERPRETERS.contains(&plain) && !takes_code(command);
             let known = writ_shell::program(program).is_some()
                 || candidate.is_harmless()
                 || BUILTINS.contains(&program)
