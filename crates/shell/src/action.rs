@@ -257,6 +257,8 @@ pub struct Analysis {
     pub inputs: Vec<(Span, String)>,
     /// Texts that the line writes into files, as far as they are known.
     pub written: Vec<String>,
+    /// Code in the line loads modules that nothing is known of.
+    pub loads: bool,
     /// Functions of the line's own that it calls, and that are nothing else for certain.
     pub functions: BTreeSet<String>,
     /// Why the line is no shell program, when it is none: the message and where.

@@ -14,7 +14,7 @@ use super::by_action::{ByAction, speaks};
 use super::lower;
 use super::many::{Written, halves, together};
 use super::schema::{ACTIONS, Action, known_action, schema};
-use super::split::{place_at, split, words};
+use super::split::{place_at, split, without_names, words};
 use crate::agent::Agent;
 use crate::diagnostic::{Diagnostic, Place};
 use crate::names::{Resolved, resolve, tool_name};
@@ -94,7 +94,8 @@ impl Rules {
         };
         match parsed {
             Ok(policy) => {
-                let label = policy.annotation("id").map(str::to_owned);
+                // To ask for it by its name has the name parsed each time.
+                let label = policy.annotations().find(|(name, _)| *name == "id").map(|(_, label)| label.to_owned());
                 let rule = Rule { place, permits: policy.effect() == Effect::Permit, text, directive, label };
                 if self.all.add(policy).is_ok() {
                     self.order.push(id.clone());
@@ -122,14 +123,7 @@ impl Rules {
             found.push(Diagnostic::error("internal", Place::START, "the schema cannot be read", "report this"));
             return;
         };
-        let validator = Validator::new(schema.clone());
-        let all: Vec<Policy> = self.all.policies().cloned().collect();
-        // Each policy is validated by itself, so that it does not matter which are together.
-        let results = halves(&all, |some| {
-            let set = PolicySet::from_policies(some.iter().cloned()).ok()?;
-            Some(validator.validate(&set, ValidationMode::Strict))
-        });
-        let Some(results) = results.into_iter().collect::<Option<Vec<_>>>() else {
+        let Some(results) = self.validated(&Validator::new(schema.clone())) else {
             found.push(Diagnostic::error("internal", Place::START, "the policies are no set", "report this"));
             return;
         };
@@ -162,6 +156,32 @@ impl Rules {
         let errs: Vec<usize> = told.iter().filter(|told| told.is_error()).map(|told| told.place.line).collect();
         told.retain(|told| told.is_error() || !errs.contains(&told.place.line));
         found.extend(told);
+    }
+
+    /// What the validator says. Of policies that differ in names alone it is asked about one, and about the others where it has something
+    /// to say about that one.
+    fn validated(&self, validator: &Validator) -> Option<Vec<ValidationResult>> {
+        let mut first: HashMap<String, &PolicyId> = HashMap::new();
+        let (mut asked, mut others) = (Vec::new(), Vec::new());
+        for policy in self.all.policies() {
+            let like = self.shape(policy).map(|shape| *first.entry(shape).or_insert(policy.id()));
+            match like.filter(|first| *first != policy.id()) {
+                Some(first) => others.push((first, policy)),
+                None => asked.push(policy.clone()),
+            }
+        }
+        let mut results = validate(validator, &asked)?;
+        let told: HashSet<&PolicyId> = results.iter().flat_map(told_of).collect();
+        let more: Vec<Policy> =
+            others.into_iter().filter(|(first, _)| told.contains(first)).map(|(_, policy)| policy.clone()).collect();
+        results.extend(validate(validator, &more)?);
+        Some(results)
+    }
+
+    /// A policy but for the names in it, where those change nothing about its types: it has no condition, or one that a directive lowers to.
+    fn shape(&self, policy: &Policy) -> Option<String> {
+        let rule = self.rules.get(policy.id())?;
+        (rule.directive.is_some() || !policy.has_non_scope_constraint()).then(|| without_names(&rule.text))
     }
 
     /// Tools by names that are ambiguous, or longer than they have to be (R65), and permits of tools that are not declared.
@@ -318,6 +338,21 @@ impl Rules {
     pub fn digest(&self) -> Digest {
         Digest::of(self.text().as_bytes())
     }
+}
+
+/// What is said of each policy by itself: it does not matter which are together.
+fn validate(validator: &Validator, policies: &[Policy]) -> Option<Vec<ValidationResult>> {
+    let results = halves(policies, |some| {
+        let set = PolicySet::from_policies(some.iter().cloned()).ok()?;
+        Some(validator.validate(&set, ValidationMode::Strict))
+    });
+    results.into_iter().collect()
+}
+
+/// The policies that something is said of.
+fn told_of(result: &ValidationResult) -> impl Iterator<Item = &PolicyId> {
+    let errors = result.validation_errors().map(ValidationError::policy_id);
+    errors.chain(result.validation_warnings().map(ValidationWarning::policy_id))
 }
 
 fn is_exact(policy: &Policy, word: &str) -> bool {

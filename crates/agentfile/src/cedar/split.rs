@@ -25,7 +25,7 @@ pub(super) struct Statement {
 /// A place in the file, by the offset of its byte.
 pub(super) fn place_at(agent: &Agent, start: usize, end: usize) -> Place {
     let before = agent.text.get(..start).unwrap_or_default();
-    let line = before.matches('\n').count() + 1;
+    let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
     let last = before.rsplit('\n').next().unwrap_or_default().trim_start_matches('\u{feff}');
     Place { line, column: last.chars().count() + 1, span: Span { start, end: end.max(start) } }
 }
@@ -189,6 +189,25 @@ pub(super) fn words(text: &str) -> Vec<(usize, &str)> {
     out
 }
 
+/// A policy's text without the names of who and what it is about, and without what it compares with. An action's name stays, and so does
+/// one with signs that Cedar may have a word about.
+pub(super) fn without_names(text: &str) -> String {
+    let words = words(text);
+    let mut out = String::with_capacity(text.len());
+    for (at, (_, word)) in words.iter().enumerate() {
+        let back = |steps: usize| at.checked_sub(steps).and_then(|at| words.get(at)).map_or("", |(_, word)| *word);
+        let name = match back(1) {
+            ":" => back(3) != "Action",
+            "=" | "like" => true,
+            _ => false,
+        };
+        let plain = word.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'\\');
+        out.push_str(if name && plain && word.starts_with('"') { "\"\"" } else { word });
+        out.push(' ');
+    }
+    out
+}
+
 /// Methods that other languages have, and what Cedar has.
 const METHODS: [(&str, &str); 6] = [
     ("startsWith", "`context.path like \"/workspace/*\"`"),
@@ -234,5 +253,38 @@ fn traps(agent: &Agent, text: &str, start: usize, found: &mut Vec<Diagnostic>) {
                 "`==`, `!=`, `&&`, `||`",
             ));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_that_differ_in_names_alone_are_alike() {
+        let head = |action: &str, host: &str| {
+            format!(
+                "forbid(principal, action == AgentRC::Action::\"{action}\", resource == AgentRC::Host::\"{host}\");"
+            )
+        };
+        let alike = |one: &str, other: &str| without_names(one) == without_names(other);
+        assert!(alike(&head("network.egress", "a"), &head("network.egress", "b.example // ;")));
+        assert!(!alike(&head("network.egress", "a"), &head("tool.invoke", "a")));
+        for odd in ["\u{202e}", "b\\u{202e}", "b\\\"", "\u{4bb}"] {
+            assert!(!alike(&head("network.egress", "a"), &head("network.egress", odd)), "{odd}");
+        }
+        let when = |value: &str| format!("permit(principal, action, resource) when {{ {value} }};");
+        assert!(alike(&when("context.path like \"a*\""), &when("context.path like \"b*\"")));
+        for (one, other) in [
+            ("ip(\"127.0.0.1\").isIpv4()", "ip(\"x\").isIpv4()"),
+            ("context[\"path\"] == \"a\"", "context[\"none\"] == \"a\""),
+            ("resource in AgentRC::Host::\"a\"", "resource == AgentRC::Host::\"a\""),
+        ] {
+            assert!(!alike(&when(one), &when(other)), "{one}");
+        }
+        assert!(!alike(
+            "@id(\"a\") permit(principal, action, resource);",
+            "@id(\"b\") permit(principal, action, resource);"
+        ));
     }
 }

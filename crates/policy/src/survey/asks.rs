@@ -5,8 +5,8 @@ use writ_core::{Span, ToolKind};
 use writ_shell::{Analysis, Command, Word};
 
 use super::Survey;
-use super::programs::{may_ask, takes_code};
-use super::resources::{program_of, shown};
+use super::programs::{may_ask, program_of, takes_code};
+use super::resources::shown;
 use crate::grants::{Kind, is_secret_variable};
 
 /// How code asks for variables, by name or for all.

@@ -4,108 +4,15 @@
 //! is not known of a call may take in every label and go to every one.
 
 use writ_core::ToolKind;
-use writ_shell::{Access, Analysis, Command, Word};
+use writ_shell::Access;
 
 use super::{MOST_TREES, Survey};
-use crate::command::Candidate;
 use crate::facts::{Host, PathFact, PathKind, SEARCH, TEXT_HOST};
 use crate::flow::{Entry, Flow, Label};
 use crate::glob::Glob;
 use crate::grants::{Kind, Pattern};
 use crate::rules::{PathRule, Reading, ToolPattern};
 use crate::world::{Resolved, Search, World, find_below, find_below_all, links_out};
-
-/// Programs that the tables know, and that run what lies in the repository.
-const RUNNERS: [&str; 38] = [
-    "make",
-    "gmake",
-    "ninja",
-    "cmake",
-    "meson",
-    "just",
-    "task",
-    "rake",
-    "npm",
-    "npx",
-    "pnpm",
-    "yarn",
-    "bun",
-    "deno",
-    "cargo",
-    "go",
-    "pytest",
-    "tox",
-    "nox",
-    "poetry",
-    "uv",
-    "pip",
-    "pre-commit",
-    "gradle",
-    "gradlew",
-    "mvn",
-    "mvnw",
-    "ant",
-    "sbt",
-    "bundle",
-    "composer",
-    "dotnet",
-    "docker",
-    "podman",
-    "terraform",
-    "tofu",
-    "ansible-playbook",
-    "bazel",
-];
-/// Those that run something when they are told nothing.
-const BY_THEMSELVES: [&str; 14] = [
-    "make", "gmake", "ninja", "just", "task", "rake", "pytest", "tox", "nox", "gradle", "gradlew", "ant", "yarn",
-    "bundle",
-];
-/// What only tells about a program.
-const TELLS: [&str; 2] = ["--version", "--help"];
-/// Interpreters: with a file to run they do what it says.
-const INTERPRETERS: [&str; 8] = ["python", "node", "ruby", "perl", "php", "lua", "Rscript", "osascript"];
-
-/// Shells: a line that they are given is followed, a script is not.
-const SHELLS: [&str; 5] = ["sh", "bash", "dash", "zsh", "ksh"];
-/// What runs a script in the shell itself.
-const SOURCING: [&str; 2] = ["source", "."];
-/// Programs whose searches, and what they run with what they find, the analysis follows by itself.
-const FOLLOWED: [&str; 3] = ["find", "fd", "fdfind"];
-/// What of programs that run only tells of them, or of what they have. None is here that takes code from the repository all the same
-/// (`yarn`, `pnpm` and `cargo` do, by their settings).
-const TELLING: [(&str, &[&str]); 7] = [
-    ("go", &["version", "env", "help"]),
-    ("terraform", &["version"]),
-    ("tofu", &["version"]),
-    ("docker", &["ps", "images", "version", "info"]),
-    ("podman", &["ps", "images", "version", "info"]),
-    ("npm", &["ls", "list", "root", "prefix", "help"]),
-    ("pip", &["list", "show", "freeze", "help"]),
-];
-
-/// Whether a shell is given a line first thing: `-c`, or letters with it that name no file of their own to read.
-fn takes_a_line(shell: &Command) -> bool {
-    let first = shell.words.get(1).and_then(Word::literal);
-    let letters = first.as_deref().and_then(|text| text.strip_prefix('-'));
-    letters.is_some_and(|letters| letters.ends_with('c') && letters.chars().all(|c| "leuxc".contains(c)))
-}
-
-/// Whether an interpreter is given code in its line, before anything else that could be a script.
-fn takes_code(interpreter: &Command) -> bool {
-    let options =
-        interpreter.words.iter().skip(1).map_while(|word| word.literal()?.strip_prefix('-').map(str::to_owned));
-    let code = |letters: &str| {
-        letters.ends_with(['c', 'e'])
-            && letters.len() <= 4
-            && letters.chars().all(|c| "bBcdeEiIlnpqsSuvwWx".contains(c))
-    };
-    options.into_iter().any(|letters| code(&letters))
-}
-
-fn only_tells(program: &str, first: &str) -> bool {
-    TELLING.iter().any(|(own, words)| *own == program && words.contains(&first))
-}
 
 /// Which way something goes.
 #[derive(Clone, Copy)]
@@ -192,41 +99,8 @@ impl Survey<'_> {
         });
     }
 
-    /// Programs that may read and contact whatever they like.
-    pub(super) fn line_flows(&mut self, analysis: &Analysis) {
-        if !self.policy.flow.any() {
-            return;
-        }
-        for command in &analysis.commands {
-            let candidate = Candidate::of(command);
-            let program = candidate.program();
-            let plain = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-            let tells = || {
-                let mut words = command.words.iter().skip(1).filter_map(|word| word.literal());
-                words.any(|word| TELLS.contains(&word.as_str()))
-            };
-            let first = candidate.operands().next();
-            let only_tells =
-                tells() || first.as_ref().and_then(Option::as_deref).is_some_and(|word| only_tells(program, word));
-            let operand = (first.is_some() || BY_THEMSELVES.contains(&program)) && !only_tells;
-            let runs = RUNNERS.contains(&program)
-                || SOURCING.contains(&program)
-                || INTERPRETERS.contains(&plain) && !takes_code(command);
-            let known = writ_shell::program(program).is_some()
-                || candidate.is_harmless()
-                || BUILTINS.contains(&program)
-                || SOURCING.contains(&program)
-                || FOLLOWED.contains(&program)
-                || SHELLS.contains(&program) && takes_a_line(command)
-                || analysis.functions.contains(program);
-            if !known || program.is_empty() || runs && operand {
-                self.may_do_anything();
-            }
-        }
-    }
-
     /// A program that runs, or a tool of a server, may read what lies here and let it go anywhere.
-    fn may_do_anything(&mut self) {
+    pub(super) fn may_do_anything(&mut self) {
         let labels = self.policy.flow.labels.iter().map(|label| label.name.clone());
         self.facts.flow.may.extend(labels);
     }
@@ -408,9 +282,3 @@ fn is_behind(label: &Label, places: &[Resolved], home: Option<&str>, world: &dyn
     places.iter().any(|place| hit(&place.path) || place.is_dir && anchored(place))
         || find_below_all(world, &folders, &hit) != Search::Done(None)
 }
-
-/// What the shell does itself, and what only shows what is known anyway.
-const BUILTINS: [&str; 22] = [
-    "break", "continue", "eval", "exec", "type", "alias", "unalias", "trap", "ulimit", "umask", "jobs", "bg", "fg",
-    "kill", "let", "getopts", "hash", "history", "shopt", "builtin", "command", "enable",
-];

@@ -17,6 +17,7 @@ mod plain_text;
 mod programs;
 mod repository;
 mod resources;
+mod runners;
 mod stores;
 mod template;
 mod tool;

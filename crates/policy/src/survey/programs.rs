@@ -1,9 +1,33 @@
 //! What the arguments of known programs say of variables and of addresses: whether they print all, run a command, take code. Page:
 //! `spec/grants.md`.
 
+use writ_shell::{Command, NetTarget, NetUse, Word};
+
 /// Programs whose code may ask for variables.
 const INTERPRETERS: [&str; 12] =
     ["python", "node", "nodejs", "deno", "bun", "perl", "ruby", "php", "lua", "awk", "gawk", "jq"];
+
+/// Programs that contact hosts by protocols of their own.
+const OTHER_PROTOCOLS: [&str; 18] = [
+    "psql",
+    "pg_dump",
+    "pg_restore",
+    "pg_isready",
+    "createdb",
+    "dropdb",
+    "mysql",
+    "mariadb",
+    "mysqldump",
+    "mysqladmin",
+    "redis-cli",
+    "mongosh",
+    "scp",
+    "sftp",
+    "ping",
+    "dig",
+    "nslookup",
+    "whois",
+];
 
 /// Whether `env` takes an argument apart, which then may hold a command.
 pub(super) fn splits(arguments: &[Option<String>]) -> bool {
@@ -74,4 +98,26 @@ pub(super) fn goes_below(program: &str, arguments: &[Option<String>]) -> bool {
         ALWAYS.contains(&text) || text.starts_with("--recursive") || letters.is_some_and(|all| all.contains(['r', 'R']))
     };
     ALWAYS.contains(&program) || arguments.iter().flatten().any(|text| deep(text))
+}
+
+/// Whether no program that contacts a host there asks for anything by HTTP. By `ssh` a host that a rule names may be asked all the same.
+pub(super) fn speaks_no_http(commands: &[Command], net: &NetUse) -> bool {
+    let named = match &net.target {
+        NetTarget::Url(word) | NetTarget::Host(word) => word.literal().is_some(),
+        NetTarget::Unknown => false,
+    };
+    let around = |command: &&Command| command.span.start <= net.span.start && net.span.end <= command.span.end;
+    let mut there = commands.iter().filter(around).peekable();
+    there.peek().is_some()
+        && there.all(|command| {
+            let texts: Vec<Option<String>> = command.words.iter().map(Word::literal).collect();
+            let program = program_of(&texts);
+            OTHER_PROTOCOLS.contains(&program) || program == "ssh" && !named
+        })
+}
+
+/// The base name of the program that a command runs.
+pub(super) fn program_of(texts: &[Option<String>]) -> &str {
+    let program = texts.first().and_then(Option::as_deref).unwrap_or_default();
+    program.rsplit('/').next().unwrap_or_default()
 }

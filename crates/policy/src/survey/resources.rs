@@ -9,7 +9,9 @@ use writ_shell::{Access, Analysis, Command, NetTarget, NetUse, Part, Word};
 
 use super::Survey;
 use super::plain_text::only_text;
-use super::programs::{goes_below, prints_its_data, runs_a_command, shows_environments, splits};
+use super::programs::{
+    goes_below, prints_its_data, program_of, runs_a_command, shows_environments, speaks_no_http, splits,
+};
 use crate::facts::{Host, PathFact, PathKind, ResourceFact};
 use crate::grants::{Kind, Pattern, is_secret_file, is_secret_variable, keeps_secrets};
 use crate::url;
@@ -101,7 +103,7 @@ impl Survey<'_> {
             self.command_resources(command, text);
             self.request_targets(command, &analysis.nets);
         }
-        for net in &analysis.nets {
+        for net in analysis.nets.iter().filter(|net| !speaks_no_http(&analysis.commands, net)) {
             match &net.target {
                 NetTarget::Url(word) => self.url_word(word, net.span),
                 NetTarget::Host(word) => self.host_alone(word.literal().as_deref(), Some(net.span)),
@@ -391,12 +393,6 @@ fn shows_variables(path: &str) -> bool {
 }
 
 /// A store's address with its bucket as patterns have it.
-/// The base name of the program that a command runs.
-pub(super) fn program_of(texts: &[Option<String>]) -> &str {
-    let program = texts.first().and_then(Option::as_deref).unwrap_or_default();
-    program.rsplit('/').next().unwrap_or_default()
-}
-
 fn store_address(scheme: &str, rest: &str) -> String {
     let (bucket, key) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
     format!("{scheme}://{}{key}", bucket.to_ascii_lowercase())

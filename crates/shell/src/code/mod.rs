@@ -88,6 +88,8 @@ pub(crate) struct Reading {
     pub computes: bool,
     /// Modules that it loads, by their first name; a file of that name is run where there is one.
     pub modules: Vec<String>,
+    /// One of them is none that is listed.
+    pub loads: bool,
 }
 
 /// Reads code.

@@ -1,6 +1,6 @@
 //! What the values of options run: editors, clients, debuggers, makefiles.
 
-use crate::action::{Access, UnknownUseKind, UnresolvedKind};
+use crate::action::{Access, NetTarget, UnknownUseKind, UnresolvedKind};
 use crate::code;
 use crate::eval::Eval;
 use crate::eval::command::Place;
@@ -171,10 +171,49 @@ pub fn client(eval: &mut Eval<'_>, base: &str, value: &Word) {
         if matches!(base, "duckdb" | "clickhouse" | "clickhouse-local") {
             eval.unknown_use(UnknownUseKind::Text, vec![unmarked(line, value.span)], value.span);
             eval.out.mentions.extend(mentions(&unmarked(line, value.span)));
+            fetched(line).for_each(|url| eval.net(NetTarget::Url(unmarked(url, value.span)), value.span));
         }
         file_of(eval, line, value);
         program(eval, base, line, value);
     }
+}
+
+/// Addresses in SQL that DuckDB and ClickHouse fetch or send to: a text where a table or a function's argument stands, not a value.
+fn fetched(line: &str) -> impl Iterator<Item = &str> {
+    let is_value = |before: &str| {
+        let mut depth = 0usize;
+        let opens = before.char_indices().rev().find(|(_, c)| match c {
+            ')' => {
+                depth += 1;
+                false
+            }
+            '(' if depth > 0 => {
+                depth -= 1;
+                false
+            }
+            c => *c == '(',
+        });
+        let word = |text: &str| {
+            let text = text.trim_end();
+            text.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                .next()
+                .unwrap_or_default()
+                .to_ascii_lowercase()
+        };
+        let last = before.trim_end();
+        last.ends_with(['=', '<', '>', '|'])
+            || matches!(word(last).as_str(), "like" | "ilike" | "select")
+            || opens
+                .and_then(|(at, _)| before.get(..at))
+                .is_some_and(|front| matches!(word(front).as_str(), "values" | "in") || front.trim_end().ends_with(','))
+    };
+    let mut at = 0;
+    line.split('\'').enumerate().filter_map(move |(number, piece)| {
+        let before = line.get(..at).unwrap_or_default().trim_end_matches('\'');
+        at += piece.len() + 1;
+        let web = ["http://", "https://"].iter().any(|scheme| piece.starts_with(scheme));
+        (number % 2 == 1 && web && !is_value(before)).then_some(piece)
+    })
 }
 
 /// `.read file`, `.output file`, `\o file`, `\i file`.
@@ -241,6 +280,13 @@ fn debugged(eval: &mut Eval<'_>, base: &str, value: &Word) {
     let code = ["shell ", "!", "platform shell ", "make "].iter().find_map(|sign| text.strip_prefix(sign));
     if let Some(code) = code {
         eval.code(&unmarked(code, value.span), None, base);
+    } else if let Some(file) = ["source ", "so "].iter().find_map(|sign| text.strip_prefix(sign)) {
+        eval.file(
+            unmarked(file.trim().trim_start_matches("-v ").trim_start_matches("-s "), value.span),
+            Access::Read,
+            false,
+        );
+        eval.unresolved_with(UnresolvedKind::Code, base, value.span, mentions(value));
     } else if ["pipe", "| ", "python", "py ", "guile", "script", "compile", "call system", "print system", "p system"]
         .iter()
         .any(|sign| text.starts_with(sign))

@@ -185,6 +185,7 @@ impl<'t> Reader<'t> {
 
     /// A module is run, a JSON file read.
     fn load(&mut self, name: &str) {
+        self.out.loads |= matches!(module(name), Import::Opaque);
         if name.starts_with('.') || name.starts_with('/') {
             if name.ends_with(".json") {
                 self.out.files.push((known(name), Access::Read, false));

@@ -38,6 +38,7 @@ impl Reader<'_> {
         };
         self.out.modules.push(first);
         let listed = table::is_module(LANGUAGE, &full) && table::is_module(LANGUAGE, &name);
+        self.out.loads |= !listed;
         self.make(&own, if listed { Import::Listed(full) } else { Import::Opaque });
     }
 
@@ -64,6 +65,7 @@ impl Reader<'_> {
             if !listed && table::is_module(LANGUAGE, &module) {
                 self.refuse();
             }
+            self.out.loads |= !listed;
             self.make(own, if listed { Import::Listed(full) } else { Import::Opaque });
         }
     }

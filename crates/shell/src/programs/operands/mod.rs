@@ -181,8 +181,10 @@ fn files(eval: &mut Eval<'_>, base: &str, kind: Operands, split: &Split<'_>, arg
         Operands::FirstRead => all(eval, first, Access::Read, false),
         Operands::FirstWritten => all(eval, first, Access::Write, false),
         Operands::Sqlite => {
-            all(eval, first, Access::Read, false);
-            all(eval, first, Access::Write, false);
+            let database: Vec<Word> = first.iter().map(|word| values::database(word)).collect();
+            let database: Vec<&Word> = database.iter().collect();
+            all(eval, &database, Access::Read, false);
+            all(eval, &database, Access::Write, false);
             from(1).iter().for_each(|word| values::sql(eval, word));
         }
         Operands::ReadThenWritten => {
@@ -257,8 +259,24 @@ fn listed(eval: &Eval<'_>, base: &str, arguments: &[Word]) -> Vec<Word> {
             out.extend(eval.listed_names(&list));
         }
     }
-    if base == "zip" && arguments.iter().any(|word| word.literal().as_deref() == Some("-@")) {
-        out.extend(eval.listed_names(&text_word("-", eval.here)));
+    let given = |text: &str| arguments.iter().any(|word| word.literal().as_deref() == Some(text));
+    let copies_out = || arguments.iter().any(|word| is_flag(word) && literal_prefix(word).contains(['o', 'p', 'w']));
+    match base {
+        "zip" if given("-@") => out.extend(eval.listed_names(&text_word("-", eval.here))),
+        // Of names that are not known, those below the folder count.
+        "cpio" | "pax" if copies_out() => {
+            let names = eval.listed_names(&text_word("-", eval.here));
+            let known = |word: &Word| word.parts != [Part::Unknown(Source::Any)];
+            out.extend(names.into_iter().filter(known));
+        }
+        "7z" | "7za" | "7zz" | "7zr" => {
+            let list = |word: &Word| {
+                let at = ["@", "-i@", "-ir@"].into_iter().find(|sign| literal_prefix(word).starts_with(sign))?;
+                Some(eval.listed_names(&tail(word, at.len())))
+            };
+            out.extend(arguments.iter().filter_map(list).flatten());
+        }
+        _ => {}
     }
     out
 }

@@ -120,7 +120,9 @@ impl Nets {
                 known.split(',').filter(|one| !one.is_empty()).for_each(|one| self.host(machine(one), word.span));
             }
             Role::ReadsHosts => self.add(NetTarget::Unknown, word.span),
+            Role::Share if is_url(word) => self.url(word),
             Role::Share => self.share(word),
+            Role::Lists if known.contains("://") => self.urls_in(word),
             Role::ConnectTo => self.redirected(known, word),
             Role::Forward => {
                 // `[bind:]port:host:port`

@@ -143,6 +143,34 @@ pub fn vim(eval: &mut Eval<'_>, word: &Word) {
     }
 }
 
+/// A database of SQLite's: a file, or its URI (`file:a%20b?mode=ro`).
+pub fn database(word: &Word) -> Word {
+    let text = word.literal().unwrap_or_default();
+    let Some(uri) = text.strip_prefix("file:") else { return word.clone() };
+    let path = uri.split(['?', '#']).next().unwrap_or_default();
+    let local = path.strip_prefix("//localhost").or_else(|| path.strip_prefix("//")).unwrap_or(path);
+    text_word(&percent_decoded(local), word.span)
+}
+
+/// `%xx` as the letter it stands for.
+fn percent_decoded(text: &str) -> String {
+    let mut pieces = text.split('%');
+    let mut out = pieces.next().unwrap_or_default().as_bytes().to_vec();
+    for piece in pieces {
+        match piece.split_at_checked(2).map(|(digits, rest)| (u8::from_str_radix(digits, 16), rest)) {
+            Some((Ok(byte), rest)) => {
+                out.push(byte);
+                out.extend_from_slice(rest.as_bytes());
+            }
+            _ => {
+                out.push(b'%');
+                out.extend_from_slice(piece.as_bytes());
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
 /// A database client's commands that name files: `.read x`, `\copy t from 'x'`, `readfile('x')`.
 pub fn sql(eval: &mut Eval<'_>, word: &Word) {
     let Some(text) = word.literal() else { return };

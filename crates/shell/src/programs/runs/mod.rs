@@ -120,7 +120,13 @@ impl Call<'_> {
             Run::Keys => places::keys(eval, self.plain(), place),
             Run::Written => self.plain().for_each(|file| eval.file(file.clone(), Access::Write, false)),
             Run::Script | Run::ScriptBySuffix => return self.script(eval),
-            Run::Tmux => places::tmux(eval, self.from(0), place),
+            Run::Tmux => {
+                // Its commands come by standard input.
+                if self.options.has('C', "") {
+                    eval.unresolved(UnresolvedKind::Code, "tmux -C", place.span);
+                }
+                places::tmux(eval, self.from(0), place);
+            }
             Run::Screen => places::screen(eval, self.options, self.from(0), place),
             Run::Debugger => return places::debugger(eval, self.arguments, place),
             Run::CommandBehindOption => return places::rest(eval, self.arguments, place),

@@ -1,6 +1,6 @@
 //! Inner commands that stand at a place of their program's own: `tmux`, `screen`, `gdb --args`, `nix run`, `cmake -E`, `make`.
 
-use crate::action::UnknownUseKind;
+use crate::action::{UnknownUseKind, UnresolvedKind};
 use crate::eval::Eval;
 use crate::eval::command::Place;
 use crate::eval::input::Input;
@@ -50,6 +50,9 @@ pub fn tmux(eval: &mut Eval<'_>, words: &[Word], place: &Place<'_>) {
         let name = sub.literal().unwrap_or_default();
         if matches!(name.as_str(), "load-buffer" | "loadb" | "source-file" | "source" | "save-buffer" | "saveb") {
             eval.unknown_use(UnknownUseKind::Files, rest.to_vec(), place.span);
+        }
+        if name.starts_with("source") {
+            eval.unresolved(UnresolvedKind::Code, "tmux source-file", place.span);
         }
         runs::subcommand(eval, &format!("tmux {name}"), rest, place);
     }

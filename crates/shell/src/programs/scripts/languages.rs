@@ -170,6 +170,7 @@ fn apply(eval: &mut Eval<'_>, base: &str, reading: Reading, span: Span) {
     for code in reading.shells {
         eval.code(&word(code), None, base);
     }
+    eval.out.loads |= reading.loads;
     scripts::run_modules(eval, base, &reading.modules, span);
     for command in reading.commands {
         let words = command.into_iter().map(word).collect();
