@@ -161,6 +161,9 @@ fn what_is_followed_is_known() {
         "bash -n x.sh",
         "python3 -c 'import json; print(json.dumps(1))'",
         "node -p '1 + 1'",
+        "perl -ne 'print if 1' src/m.rs",
+        "perl -lane 'print $F[0]' src/m.rs",
+        "python3 -c 'print(1)' --x",
         "node -e \"const p = require('path'); console.log(p.sep)\"",
     ] {
         let mut session = Session::new(FLOW);
@@ -189,6 +192,7 @@ fn what_is_followed_is_known() {
         "node x.js -e",
         "ruby -Icode x.rb",
         "perl -c x.pl",
+        "bash -n +n x.sh",
         "python3 -mx",
         "python3 -c 'import x'",
         "python3 -c 'from x import y'",

@@ -8,7 +8,7 @@ const INTERPRETERS: [&str; 12] =
     ["python", "node", "nodejs", "deno", "bun", "perl", "ruby", "php", "lua", "awk", "gawk", "jq"];
 
 /// Programs that contact hosts by protocols of their own.
-const OTHER_PROTOCOLS: [&str; 18] = [
+const OTHER_PROTOCOLS: [&str; 16] = [
     "psql",
     "pg_dump",
     "pg_restore",
@@ -20,11 +20,9 @@ const OTHER_PROTOCOLS: [&str; 18] = [
     "mysqldump",
     "mysqladmin",
     "redis-cli",
-    "mongosh",
     "scp",
     "sftp",
     "ping",
-    "dig",
     "nslookup",
     "whois",
 ];

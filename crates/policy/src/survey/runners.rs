@@ -105,22 +105,40 @@ const TELLING: [(&str, &[&str]); 7] = [
     ("pip", &["list", "show", "freeze", "help"]),
 ];
 
-/// Whether a shell is given a line first thing: `-c`, or letters with it that name no file of their own to read. `-n` reads and runs nothing.
+/// Whether a shell is given a line first thing: `-c`, or letters with it that name no file of their own to read. `-n` alone reads a
+/// script and runs nothing of it.
 fn takes_a_line(shell: &Command) -> bool {
-    let first = shell.words.get(1).and_then(Word::literal);
-    let letters = first.as_deref().and_then(|text| text.strip_prefix('-'));
-    letters
-        .is_some_and(|letters| letters == "n" || letters.ends_with('c') && letters.chars().all(|c| "leuxc".contains(c)))
+    let texts: Vec<Option<String>> = shell.words.iter().skip(1).map(Word::literal).collect();
+    match texts.as_slice() {
+        [Some(flag), Some(script)] if flag == "-n" => !script.starts_with(['-', '+']),
+        [Some(flag), ..] => flag
+            .strip_prefix('-')
+            .is_some_and(|letters| letters.ends_with('c') && letters.chars().all(|c| "leuxc".contains(c))),
+        _ => false,
+    }
 }
 
-/// Whether an interpreter is given code in its line, before anything else that could be a script or a module.
+/// Whether an interpreter is given code in its line, before anything else that could be a script, and no module to load.
 fn takes_code(interpreter: &Command, code: &str) -> bool {
-    let letters =
-        interpreter.words.iter().skip(1).map_while(|word| word.literal()?.strip_prefix('-').map(str::to_owned));
-    let plain = |letters: &String| {
-        letters.len() <= 4 && letters.chars().all(|c| "bBdEiIlnpqsSuvwWx".contains(c) || code.contains(c))
-    };
-    letters.take_while(plain).any(|letters| letters.ends_with(|last| code.contains(last)))
+    let plain = |c: char| "abBdEiIlnpqsSuvwWx".contains(c) || c.is_ascii_digit() || code.contains(c);
+    let mut given = false;
+    for text in interpreter.words.iter().skip(1).map(Word::literal) {
+        let letters = text.as_deref().and_then(|text| text.strip_prefix('-')).filter(|letters| !letters.is_empty());
+        match letters {
+            Some("-input-type=module") => {}
+            Some(letters) if letters.len() <= 4 && letters.chars().all(plain) => {
+                given |= letters.ends_with(|last| code.contains(last));
+            }
+            Some(_) => return false,
+            None if given => {}
+            None => return false,
+        }
+        // The others look for options behind their code, too.
+        if given && code == "c" {
+            return true;
+        }
+    }
+    given
 }
 
 /// Whether a program is only asked for its version, by an option that stands alone.

@@ -180,7 +180,7 @@ pub fn client(eval: &mut Eval<'_>, base: &str, value: &Word) {
 
 /// Addresses in SQL that DuckDB and ClickHouse fetch or send to: a text where a table or a function's argument stands, not a value.
 fn fetched(line: &str) -> impl Iterator<Item = &str> {
-    let is_value = |before: &str| {
+    let is_value = move |before: &str| {
         let mut depth = 0usize;
         let opens = before.char_indices().rev().find(|(_, c)| match c {
             ')' => {
@@ -207,13 +207,16 @@ fn fetched(line: &str) -> impl Iterator<Item = &str> {
                 .and_then(|(at, _)| before.get(..at))
                 .is_some_and(|front| matches!(word(front).as_str(), "values" | "in") || front.trim_end().ends_with(','))
     };
-    let mut at = 0;
-    line.split('\'').enumerate().filter_map(move |(number, piece)| {
-        let before = line.get(..at).unwrap_or_default().trim_end_matches('\'');
-        at += piece.len() + 1;
-        let web = ["http://", "https://"].iter().any(|scheme| piece.starts_with(scheme));
-        (number % 2 == 1 && web && !is_value(before)).then_some(piece)
-    })
+    let quoted = move |quote: char| {
+        let mut at = 0;
+        line.split(quote).enumerate().filter_map(move |(number, piece)| {
+            let before = line.get(..at).unwrap_or_default().trim_end_matches(quote);
+            at += piece.len() + 1;
+            let web = ["http://", "https://"].iter().any(|scheme| piece.starts_with(scheme));
+            (number % 2 == 1 && web && !is_value(before)).then_some(piece)
+        })
+    };
+    ['\'', '"'].into_iter().flat_map(quoted)
 }
 
 /// `.read file`, `.output file`, `\o file`, `\i file`.
