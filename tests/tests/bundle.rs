@@ -100,6 +100,28 @@ fn a_bundle_is_verified_elsewhere_by_both() {
     assert_eq!((writ(&place, &bundle, &other).0, python(&bundle, &other).0), (3, 3));
 }
 
+/// What was put back from an older copy is not signed again as if it were all: the machine knows the last checkpoint it signed.
+#[test]
+fn an_older_record_put_back_makes_no_bundle() {
+    let place = recorded("bundle-older");
+    let (session, kept) = (place.session(), place.folder.join("kept"));
+    let copied = |from: &Path, to: &Path| {
+        let done = Command::new("cp").arg("-aT").arg(from).arg(to).status().unwrap();
+        assert!(done.success());
+    };
+    copied(&session, &kept);
+    place.answer(&place.write_call("later", ".env"));
+    place.answer(&place.payload("SessionEnd", r#","reason":"exit""#));
+    export(&place, "whole.tar", &[]);
+    fs::remove_dir_all(&session).unwrap();
+    copied(&kept, &session);
+    let out = place.folder.join("older.tar");
+    let output = place.command(&["export", parcel::SESSION, "-o", out.to_str().unwrap()]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("lacks the last checkpoint that this machine signed") && !out.exists(), "{said}");
+}
+
 /// What the transcripts alone tell is said not to have been looked for where they are not there.
 #[test]
 fn without_transcripts_nothing_is_said_of_what_they_alone_tell() {

@@ -16,7 +16,7 @@ use writ_store::Store;
 
 use super::archive::{END, header, padding};
 use super::named;
-use super::places::{BY_DIGEST, LEDGER, SINGLE};
+use super::places::{BY_DIGEST, CHECKPOINTS, LEDGER, SINGLE};
 use super::transcripts::{self, Taken};
 use super::{BundleError, Entry, FORMAT, Hex, MANIFEST, Manifest, SIGNATURE, VERSION, io_error, signed_words};
 use crate::turns;
@@ -66,7 +66,7 @@ pub fn export(
         return Err(BundleError::NoSession { session: id.to_string() });
     }
     let folder = store.folder(id);
-    let mut sources = at_one_moment(&folder)?;
+    let mut sources = at_one_moment(store, id)?;
     by_digest(&folder, &mut sources)?;
     let length = sources.get(LEDGER).map_or(0, |ledger| ledger.size);
     let mut told = Vec::new();
@@ -93,8 +93,10 @@ pub fn export(
     Ok(Exported { digest, bytes, files: manifest.files.len(), masked, left_out })
 }
 
-/// The ledger and what is signed of it, as they are while nobody writes to them.
-fn at_one_moment(folder: &Path) -> Result<BTreeMap<String, Source>, BundleError> {
+/// The ledger and what is signed of it, as they are while nobody writes to them. The last checkpoint that was signed here is among them: a
+/// bundle signs for what it holds.
+fn at_one_moment(store: &Store, id: &SessionId) -> Result<BTreeMap<String, Source>, BundleError> {
+    let folder = store.folder(id);
     let path = folder.join(LEDGER);
     let ledger = regular_file::open(&path).map_err(|source| io_error("read", &path, source))?;
     ledger.lock_shared().map_err(|source| io_error("lock", &path, source))?;
@@ -105,6 +107,16 @@ fn at_one_moment(folder: &Path) -> Result<BTreeMap<String, Source>, BundleError>
             Ok(found) => drop(sources.insert(name.to_owned(), Source { from, size: found.len() })),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(source) => return Err(io_error("read", &from, source)),
+        }
+    }
+    if let Some(head) = store.head(id)? {
+        let path = folder.join(CHECKPOINTS);
+        let notes = match fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            notes => notes.map_err(|source| io_error("read", &path, source))?,
+        };
+        if head.is_empty() || !notes.windows(head.len()).any(|note| note == head) {
+            return Err(BundleError::Older { session: id.to_string() });
         }
     }
     Ok(sources)

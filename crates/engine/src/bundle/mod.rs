@@ -168,6 +168,14 @@ pub enum BundleError {
         /// Its id.
         session: String,
     },
+    /// It is older than what was signed of it here.
+    #[error(
+        "the record of `{session}` lacks the last checkpoint that this machine signed for it: rows were taken away, or an older copy was put back; `writ verify {session}` tells more"
+    )]
+    Older {
+        /// Its id.
+        session: String,
+    },
     /// Nobody here can sign for it.
     #[error("the ledger key of this machine is missing, and signs a bundle's manifest: export where the session ran")]
     NoKey,

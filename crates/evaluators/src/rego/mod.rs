@@ -150,13 +150,18 @@ fn denied(job: &Job, reads: &mut BTreeSet<Read>) -> Result<Vec<String>, String> 
         engine.add_policy(job.place.clone(), job.module.clone()).map_err(|error| told(&error))
     })?;
     let Some(module) = engine.get_modules().first() else { return Err(format!("{}: it holds no module", job.place)) };
-    let Seen { reads: read, calls, denies } = seen(module);
+    let Seen { reads: read, calls, walks, denies } = seen(module);
     if read.len() > MOST_READS {
         return Err(format!("{}: it reads more than {MOST_READS} places of its input", job.place));
     }
     *reads = read;
     if let Some(line) = calls.get(RANDOM) {
         let remedy = remedy(&format!("could not find function {RANDOM}")).unwrap_or_default();
+        return Err(format!("{}:{line}: {remedy}", job.place));
+    }
+    if let Some(line) = walks {
+        // The library knows the pairs as one list, which matches nothing that a rule has for a pair.
+        let remedy = "`walk` is read in one form here: write `walk(value, [path, inner])`";
         return Err(format!("{}:{line}: {remedy}", job.place));
     }
     if !denies {

@@ -96,6 +96,8 @@ pub struct Seen {
     pub reads: BTreeSet<Read>,
     /// The functions it calls by name, each with the first line.
     pub calls: BTreeMap<String, u32>,
+    /// The first line where `walk` is not told what to take its pairs apart into.
+    pub walks: Option<u32>,
     /// Whether it has a rule `deny`, which is not a function.
     pub denies: bool,
 }
@@ -268,6 +270,9 @@ impl Walk {
     fn call(&mut self, fcn: &Expr, params: &[regorus::unstable::Ref<Expr>]) -> Places {
         let name = dotted(fcn);
         self.seen.calls.entry(name.clone()).or_insert(fcn.span().line);
+        if name == "walk" && params.len() == 1 {
+            self.seen.walks.get_or_insert(fcn.span().line);
+        }
         if let ("object.get", [object, key, default]) = (name.as_str(), params) {
             let base = self.chain(object);
             let steps = match &**key {
@@ -456,6 +461,15 @@ mod tests {
             assert_eq!(of(&format!("x := {call}")).calls.get("rand.intn"), Some(&3), "{call}");
         }
         assert!(of("x := \"rand.intn\"").calls.is_empty());
+        for (line, rules) in [
+            (Some(3), "deny contains v if { [_, v] := walk(input) }"),
+            (Some(3), "deny contains v if { [_, v] = walk(input.policy) }"),
+            (Some(3), "deny contains v if { some [_, v] in walk(input) }"),
+            (Some(3), "x := count([v | [_, v] := walk(input)])"),
+            (None, "deny contains v if { walk(input, [_, v]) }"),
+        ] {
+            assert_eq!(of(rules).walks, line, "{rules}");
+        }
         for (denies, rules) in [
             (true, "deny contains 1 if false"),
             (true, "default deny := false"),
