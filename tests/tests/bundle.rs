@@ -116,7 +116,7 @@ fn an_older_record_put_back_makes_no_bundle() {
     fs::remove_dir_all(&session).unwrap();
     copied(&kept, &session);
     let out = place.folder.join("older.tar");
-    let output = place.command(&["export", parcel::SESSION, "-o", out.to_str().unwrap()]).output().unwrap();
+    let output = place.command(&["export", workplace::SESSION, "-o", out.to_str().unwrap()]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("lacks the last checkpoint that this machine signed") && !out.exists(), "{said}");

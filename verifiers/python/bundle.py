@@ -67,10 +67,10 @@ def canonical(value, inside=0): # RFC 8785
     if not -6 < point <= 21: return "-" * sign + digits[0] + ("." + digits[1:]).removesuffix(".") + f"e{point - 1:+d}"
     return "-" * sign + (digits[:point] + "." + digits[point:] if point > 0 else "0." + "0" * -point + digits)
 
-def b64(text, why):
-    try: data = base64.b64decode(text, validate=True)
+def b64(text, why, url=False):
+    try: data = base64.b64decode(text.replace("-", "+").replace("_", "/") if url else text, validate=True)
     except ValueError: raise Broken(f"{why}: no Base64") from None
-    must(base64.b64encode(data).decode() == text, f"{why}: Base64 that is not canonical")
+    must(text in (base64.b64encode(data).decode(), url and base64.urlsafe_b64encode(data).decode()), f"{why}: Base64 that is not canonical")
     return data
 
 class Key:
@@ -284,15 +284,15 @@ def check_notes(signed, ledger):
 def statement(data, keys, why, go=False):
     """The statement of an envelope that one of the keys signed, as DSSE says or as the Go aflock does."""
     envelope = strict(data, why)
-    kind, payload = envelope["payloadType"].encode(), b64(envelope["payload"], why)
+    kind, payload = envelope["payloadType"].encode(), b64(envelope["payload"], why, True)
     little = b"DSSEv1" + b"".join(len(part).to_bytes(8, "little") + part for part in (kind, payload))
     words = little if go else b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
-    must(any(key.verifies(b64(one["sig"], why), words) for one in envelope["signatures"] for key in keys), f"{why}: no key of the session signed it")
+    must(any(key.verifies(b64(one["sig"], why, True), words) for one in envelope["signatures"] for key in keys), f"{why}: no key of the session signed it")
     return strict(payload, why)
 
 def folder_name(session):
     if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", session): return session
-    return re.sub(r"[^A-Za-z0-9_-]", "", session)[:32] + "." + sha(session.encode()).hex()[:16]
+    return (re.sub(r"[^A-Za-z0-9_-]", "", session)[:32] or "session") + "." + sha(session.encode()).hex()[:16]
 
 def verify(path, trusted):
     bundle = Bundle(path)
