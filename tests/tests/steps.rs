@@ -285,6 +285,10 @@ fn a_rule_in_a_file_is_kept_with_the_policy() {
     fs::write(&kept, module.replace("> 3", "> 9")).unwrap();
     let (_, changed) = report(&place, &[], &[]);
     assert_ne!(changed["status"], "verified", "{changed}");
+    fs::remove_file(&kept).unwrap();
+    for (code, gone) in [(3, changed), report(&place, &["--allow-absent"], &[])] {
+        assert_eq!((code, phase(&gone, "evaluators")["outcome"].as_str()), (3, Some("failed")), "{gone}");
+    }
     // One that denies, with its own place; and one that was not there.
     let place = recorded_with("rego-file-denies", &named, &[("few.rego", &module.replace("> 3", "> 0"))]);
     assert_eq!(report(&place, &[], &[]).1["status"], "breached");

@@ -47,6 +47,9 @@ pub fn failure(kind: &str, predicate: &Value) -> Option<String> {
     }
     if is_of(kind, &COLLECTIONS) {
         let parts = predicate.get("attestations").and_then(Value::as_array).unwrap_or_default();
+        if parts.is_empty() {
+            return Some("it holds no attestation".to_owned());
+        }
         let ran =
             |part: &&Value| part.get("type").and_then(Value::as_str).is_some_and(|kind| kind.contains("/command-run/"));
         return parts
@@ -95,7 +98,15 @@ mod tests {
             (witness, ran("0"), true, true),
             (witness, ran("7"), true, false),
             (witness, ran("null"), true, false),
-            (witness, r#"{"name":"b","attestations":[]}"#.to_owned(), true, true),
+            (
+                witness,
+                r#"{"name":"b","attestations":[{"type":"https://witness.dev/attestations/git/v0.1"}]}"#.to_owned(),
+                true,
+                true,
+            ),
+            (witness, r#"{"name":"b","attestations":[]}"#.to_owned(), true, false),
+            (witness, r#"{"name":"b","attestations":null}"#.to_owned(), true, false),
+            (witness, r#"{"name":"b"}"#.to_owned(), true, false),
             (witness, r#"{"attestations":[]}"#.to_owned(), false, false),
             (result, r#"{"result":"PASSED"}"#.to_owned(), false, true),
             (result, r#"{"result":"WARNED"}"#.to_owned(), false, false),

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use writ_core::Digest;
 use writ_core::json::Value;
 use writ_evaluators::named::{Named, Rego};
 use writ_evaluators::{Judgement, Status, ai, grpc, input, rego};
@@ -14,7 +15,7 @@ use writ_evidence::tally::listed;
 use super::Options;
 use super::phase::{Outcome, Phase, Standing};
 use super::phase_names::EVALUATORS;
-use super::statements::Statements;
+use super::statements::{NoRule, Statements};
 use crate::governing::rule_name;
 
 /// Most reasons of one evaluator that a report tells: none crowds out another's.
@@ -119,7 +120,18 @@ fn rego(rule: &Rego, asked: Asked<'_>, shown: &input::Input, statements: &Statem
         let place = rule_name(asked.layer, &format!("{}#{}", asked.path.display(), rule.pointer));
         return rego::judge(program, &place, &rule.policy, shown, asked.time);
     };
-    rego::judge(program, file, &statements.rule(asked.layer, file)?, shown, asked.time)
+    match statements.rule(asked.layer, file) {
+        Ok(text) => rego::judge(program, file, &text, shown, asked.time),
+        Err(NoRule::NeverRead(why)) => Err(why),
+        // Whoever took it away took what it would have said.
+        Err(NoRule::Gone { digest, why }) => Ok(Judgement {
+            status: Status::Fail,
+            reasons: vec![why],
+            notes: Vec::new(),
+            rule: digest,
+            shown: Digest::of(shown.text.as_bytes()),
+        }),
+    }
 }
 
 fn of_all(all: &[Evaluation], standing: Standing, what: &str) -> Phase {

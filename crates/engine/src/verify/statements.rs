@@ -98,6 +98,15 @@ pub struct Statements {
     covered: u64,
 }
 
+/// Why there is no text of a rule.
+#[derive(Debug)]
+pub enum NoRule {
+    /// No row names it.
+    NeverRead(String),
+    /// A row names it, and the session does not keep what it names.
+    Gone { digest: Digest, why: String },
+}
+
 impl Statements {
     /// Statements that lie in `folder`.
     pub fn of(folder: &Path) -> Self {
@@ -354,16 +363,19 @@ impl Statements {
     }
 
     /// The text of a rule that the policy, or a layer of it, names as a file, as it was when the policy was accepted.
-    pub fn rule(&self, layer: Option<&str>, file: &str) -> Result<String, String> {
-        let digest = self.rules.get(&rule_name(layer, file)).ok_or_else(|| {
-            format!("`{file}` could not be read when the policy was accepted, and the record does not hold it")
+    pub fn rule(&self, layer: Option<&str>, file: &str) -> Result<String, NoRule> {
+        let digest = *self.rules.get(&rule_name(layer, file)).ok_or_else(|| {
+            NoRule::NeverRead(format!(
+                "`{file}` could not be read when the policy was accepted, and the record does not hold it"
+            ))
         })?;
+        let gone = |why: String| NoRule::Gone { digest, why };
         let kept = self.folder.join("policies").join(digest.hex());
-        let bytes = regular_file::read(&kept, MAX_RULE).map_err(|error| format!("`{file}`: {error}"))?;
-        if Digest::of(&bytes) != *digest {
-            return Err(format!("`{file}` was changed where the session keeps it"));
+        let bytes = regular_file::read(&kept, MAX_RULE).map_err(|error| gone(format!("`{file}`: {error}")))?;
+        if Digest::of(&bytes) != digest {
+            return Err(gone(format!("`{file}` was changed where the session keeps it")));
         }
-        String::from_utf8(bytes).map_err(|_no_text| format!("`{file}` is no text"))
+        String::from_utf8(bytes).map_err(|_no_text| gone(format!("`{file}` is no text")))
     }
 
     /// The statements by their names, as evaluators are shown them: the session's own, and those of functionaries.
