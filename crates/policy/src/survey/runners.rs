@@ -53,27 +53,9 @@ const BY_THEMSELVES: [&str; 14] = [
     "make", "gmake", "ninja", "just", "task", "rake", "pytest", "tox", "nox", "gradle", "gradlew", "ant", "yarn",
     "bundle",
 ];
-/// Those that tell their version for `-v`.
-const VERSION: [&str; 17] = [
-    "make",
-    "gmake",
-    "npm",
-    "pnpm",
-    "yarn",
-    "docker",
-    "podman",
-    "terraform",
-    "tofu",
-    "mvn",
-    "gradle",
-    "composer",
-    "node",
-    "ruby",
-    "perl",
-    "php",
-    "lua",
-];
-/// What only tells about a program.
+/// Those that tell their version for `-v`, and run nothing of the repository for it.
+const VERSION: [&str; 9] = ["make", "gmake", "npm", "docker", "podman", "terraform", "tofu", "node", "ruby"];
+/// What only tells about a program, where it stands alone: behind something else it may be meant for what runs.
 const TELLS: [&str; 2] = ["--version", "--help"];
 /// Interpreters, which do what a file says that they are given, and the letters of theirs that code stands behind.
 const INTERPRETERS: [(&str, &str); 8] = [
@@ -81,8 +63,9 @@ const INTERPRETERS: [(&str, &str); 8] = [
     ("node", "ep"),
     ("ruby", "e"),
     ("perl", "eE"),
-    ("php", "r"),
-    ("lua", "e"),
+    // Lua runs a script behind its code, too.
+    ("lua", ""),
+    ("php", ""),
     ("Rscript", "e"),
     ("osascript", "e"),
 ];
@@ -141,16 +124,14 @@ fn takes_code(interpreter: &Command, code: &str) -> bool {
     given
 }
 
-/// Whether a program is only asked for its version, by an option that stands alone.
-fn tells_its_version(program: &str, command: &Command) -> bool {
-    let option = match command.words.get(1..).unwrap_or_default() {
-        [option] => option.literal().unwrap_or_default(),
-        _ => return false,
-    };
+/// Whether a program is only asked about itself, by an option that stands alone.
+fn tells(program: &str, command: &Command) -> bool {
+    let [_, option] = command.words.as_slice() else { return false };
+    let option = option.literal().unwrap_or_default();
     match option.as_str() {
         "-v" => VERSION.contains(&program),
-        "-V" => matches!(program, "cargo" | "pip" | "uv" | "poetry") || program.starts_with("python"),
-        _ => false,
+        "-V" => matches!(program, "pip" | "uv" | "poetry") || program.starts_with("python"),
+        option => TELLS.contains(&option),
     }
 }
 
@@ -171,13 +152,8 @@ impl Survey<'_> {
             let candidate = Candidate::of(command);
             let program = candidate.program();
             let plain = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-            let tells = || {
-                let mut words = command.words.iter().skip(1).filter_map(|word| word.literal());
-                words.any(|word| TELLS.contains(&word.as_str()))
-            };
             let first = candidate.operands().next();
-            let only_tells = tells()
-                || tells_its_version(program, command)
+            let only_tells = tells(program, command)
                 || first.as_ref().and_then(Option::as_deref).is_some_and(|word| only_tells(program, word));
             let interpreter = INTERPRETERS.iter().find(|(own, _)| *own == plain);
             // Of an interpreter, an option may name what it loads: `-mx`.
