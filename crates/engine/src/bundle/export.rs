@@ -24,6 +24,9 @@ use crate::turns;
 /// Read and written at once.
 const PIECE: usize = 1 << 18;
 
+/// Most bytes of checkpoints that are looked through.
+const MOST_NOTES: u64 = 1 << 28;
+
 /// How to export.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExportOptions {
@@ -111,7 +114,7 @@ fn at_one_moment(store: &Store, id: &SessionId) -> Result<BTreeMap<String, Sourc
     }
     if let Some(head) = store.head(id)? {
         let path = folder.join(CHECKPOINTS);
-        let notes = match fs::read(&path) {
+        let notes = match regular_file::read(&path, MOST_NOTES) {
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             notes => notes.map_err(|source| io_error("read", &path, source))?,
         };

@@ -263,7 +263,7 @@ fn listed(eval: &Eval<'_>, base: &str, arguments: &[Word]) -> Vec<Word> {
     let copies_out = || arguments.iter().any(|word| is_flag(word) && literal_prefix(word).contains(['o', 'p', 'w']));
     match base {
         "zip" if given("-@") => out.extend(eval.listed_names(&text_word("-", eval.here))),
-        // Of names that are not known, those below the folder count.
+        // Of names that are not known, `cpio` counts those below the folder; `pax` may read none.
         "cpio" | "pax" if copies_out() => {
             let names = eval.listed_names(&text_word("-", eval.here));
             let known = |word: &Word| word.parts != [Part::Unknown(Source::Any)];
