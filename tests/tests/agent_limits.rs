@@ -248,3 +248,49 @@ fn agents_of_a_type_are_told_once_that_its_limit_is_near() {
     let decisions = phase(&place, "decisions");
     assert_eq!(decisions["outcome"], "passed", "{decisions:#}");
 }
+
+/// A call that waits for a human's word counts; once they gave it, what runs of it counts in its place, and both where both ran.
+#[test]
+fn a_call_that_was_approved_counts_once() {
+    let place = Workplace::new("own-approved");
+    let most = |calls: u64| json!({"maxToolCalls": {"value": calls, "enforcement": "fail-fast"}});
+    let child = json!({"name": "Explore", "policy": {"version": "1.0", "name": "explorer", "limits": most(2)}});
+    let policy = json!({"version": "1.0", "name": "root", "limits": most(3), "sublayouts": [child],
+        "tools": {"requireApproval": ["Bash:true"]}});
+    fs::write(place.folder.join("repository/.aflock"), policy.to_string()).unwrap();
+    place.start();
+    let explore = |id: &str| call(&place, id, Some(("a1", "Explore")));
+    let asks = |answer: &str| answer.contains("\"permissionDecision\":\"ask\"");
+    let runs = |answer: &str| answer.contains("\"permissionDecision\":\"allow\"");
+    let say = |word: &str| {
+        let waiting = place.command(&["approvals", "--format", "json"]).stdin(Stdio::null()).output().unwrap();
+        let waiting: Value = serde_json::from_slice(&waiting.stdout).unwrap();
+        let said = human(&place, &format!("{word} {}", waiting[0]["id"].as_str().unwrap()));
+        assert!(said.contains("may run once") || said.contains("is denied"), "{said}");
+    };
+    let calls = |who: &str| {
+        let shown = place.command(&["limits", "show", SESSION]).stdin(Stdio::null()).output().unwrap();
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        let line =
+            shown.lines().find(|line| line.contains("tool calls") && line.contains("`Explore`") == (who == "Explore"));
+        line.unwrap().to_owned()
+    };
+    assert!(asks(&explore("one")));
+    say("approve");
+    assert!(calls("main").contains("0 of 3") && calls("Explore").contains("0 of 2"), "{}", calls("main"));
+    assert!(runs(&explore("two")));
+    assert!(calls("main").contains("1 of 3") && calls("Explore").contains("1 of 2"), "{}", calls("main"));
+    assert!(asks(&explore("three")));
+    assert!(denied(&explore("four")), "one that waits counts");
+    say("approve");
+    // The client's own user said yes as well.
+    let result = r#","tool_name":"Bash","tool_input":{"command":"true"},"tool_use_id":"three","tool_response":{},"agent_id":"a1","agent_type":"Explore""#;
+    place.answer(&place.payload("PostToolUse", result));
+    assert!(calls("main").contains("2 of 3") && calls("Explore").contains("2 of 2"), "{}", calls("main"));
+    assert!(denied(&explore("five")));
+    assert!(asks(&call(&place, "six", None)));
+    say("deny");
+    assert!(calls("main").contains("2 of 3"), "{}", calls("main"));
+    let decisions = phase(&place, "decisions");
+    assert_eq!(decisions["outcome"], "passed", "{decisions:#}");
+}

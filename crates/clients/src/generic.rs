@@ -37,6 +37,8 @@ struct Payload {
     source: Option<String>,
     #[serde(default)]
     stop_again: bool,
+    /// Where the client keeps its conversations: told by one that has a page of its own.
+    database: Option<String>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -104,32 +106,42 @@ struct Output {
     message: Option<String>,
 }
 
+/// Reads an event. Its transcript is the database that it names.
+pub(crate) fn read(bytes: &[u8]) -> Result<Event, PayloadError> {
+    let payload: Payload = json::from_slice_with(bytes, Limits::FOREIGN).map_err(PayloadError::Format)?;
+    if payload.database.as_ref().is_some_and(|path| !path.starts_with('/')) {
+        return Err(PayloadError::Member { member: "database", expected: "an absolute path" });
+    }
+    if !payload.cwd.starts_with('/') {
+        return Err(PayloadError::Member { member: "cwd", expected: "an absolute path" });
+    }
+    Ok(Event {
+        client: NAME,
+        session: SessionId::new(payload.session.clone()),
+        client_session: None,
+        transcript: payload.database.clone(),
+        cwd: payload.cwd.clone(),
+        agent: payload
+            .agent
+            .as_ref()
+            .map(|agent| writ_core::Agent { id: agent.id.clone(), kind: agent.r#type.clone() }),
+        permission_mode: None,
+        prompt_id: None,
+        kind: payload.kind()?,
+    })
+}
+
 impl Client for Generic {
     fn name(&self) -> &'static str {
         NAME
     }
 
     fn read(&self, bytes: &[u8]) -> Result<Event, PayloadError> {
-        let payload: Payload = json::from_slice_with(bytes, Limits::FOREIGN).map_err(PayloadError::Format)?;
-        if !payload.cwd.starts_with('/') {
-            return Err(PayloadError::Member { member: "cwd", expected: "an absolute path" });
+        match read(bytes)? {
+            Event { transcript: Some(_), .. } => Err(PayloadError::Member { member: "database", expected: "absent" }),
+            event => Ok(event),
         }
-        Ok(Event {
-            client: NAME,
-            session: SessionId::new(payload.session.clone()),
-            client_session: None,
-            transcript: None,
-            cwd: payload.cwd.clone(),
-            agent: payload
-                .agent
-                .as_ref()
-                .map(|agent| writ_core::Agent { id: agent.id.clone(), kind: agent.r#type.clone() }),
-            permission_mode: None,
-            prompt_id: None,
-            kind: payload.kind()?,
-        })
     }
-
     fn hints(&self, bytes: &[u8]) -> Hints {
         let found = hints::find(bytes, ["session", "cwd", "event", "id", "tool"]);
         let event =

@@ -14,8 +14,8 @@ use writ_core::json::{self, Value};
 use writ_core::{Outcome, Timestamp, ToolCall, regular_file};
 
 use crate::past::{PastAgent, PastCall, Unseen};
-use crate::transcript::{Line, Listing, Reach, Told, TranscriptError, parse_line};
-use crate::usage::Spoken;
+use crate::transcript::{Line, Listing, Reach, Told, TranscriptError, Transcripts, parse_line};
+use crate::usage::{AgentNote, Spoken};
 use crate::work::{Action, Work};
 
 /// The longest line that is read; longer ones count as unreadable.
@@ -47,6 +47,72 @@ pub(crate) trait Lines {
     fn made(&self, entry: &Value, cwd: &str) -> Vec<Made>;
     /// The folder that the line says the conversation is in.
     fn folder<'a>(&self, entry: &'a Value) -> Option<&'a str>;
+}
+
+/// A client whose transcripts are such files, of whose lines each speaks for itself.
+pub(crate) trait LineFiles {
+    /// What its lines say.
+    fn each_line(&self) -> &'static dyn Lines;
+    /// The files of a session.
+    fn all(&self, main: &Path) -> Result<Listing, TranscriptError>;
+    /// What the client notes of the subagent whose file this is.
+    fn noted(&self, _path: &Path) -> AgentNote {
+        AgentNote::default()
+    }
+    /// What stands in none of its files.
+    fn untold(&self) -> &'static [&'static str] {
+        &[]
+    }
+    /// What the client keeps now, of one whose files are drawn from that.
+    fn kept_now(&self, _main: &Path, _take: &mut dyn FnMut(Told<'_>)) -> Result<(), TranscriptError> {
+        Ok(())
+    }
+}
+
+impl<T: LineFiles + Sync> Transcripts for T {
+    fn files(&self, main: &Path) -> Result<Listing, TranscriptError> {
+        self.all(main)
+    }
+
+    fn read(&self, path: &Path, from: u64, take: &mut dyn FnMut(Told<'_>)) -> Result<Reach, TranscriptError> {
+        read(self.each_line(), path, from, take)
+    }
+
+    fn work(&self, path: &Path) -> Option<Work> {
+        work(self.each_line(), path)
+    }
+
+    fn usage(&self, path: &Path, from: u64, take: &mut dyn FnMut(Spoken)) -> Result<Reach, TranscriptError> {
+        usage(self.each_line(), path, from, take)
+    }
+
+    fn lines(&self, path: &Path, from: u64, take: &mut dyn FnMut(Line<'_>)) -> Result<Reach, TranscriptError> {
+        each(self.each_line(), path, from, take)
+    }
+
+    fn tells_of(&self, path: &Path, call: &str) -> bool {
+        tells_of(path, call)
+    }
+
+    fn model(&self, path: &Path, call: Option<&str>) -> Option<String> {
+        model(self.each_line(), path, call)
+    }
+
+    fn note(&self, path: &Path) -> AgentNote {
+        self.noted(path)
+    }
+
+    fn unseen(&self) -> &'static [&'static str] {
+        self.untold()
+    }
+
+    fn beside(&self, _path: &Path) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    fn now(&self, main: &Path, take: &mut dyn FnMut(Told<'_>)) -> Result<(), TranscriptError> {
+        self.kept_now(main, take)
+    }
 }
 
 /// A call on a line.
@@ -222,48 +288,70 @@ pub(crate) fn calls(
     agent: impl Fn(&str, &Path) -> Option<PastAgent>,
     take: &mut dyn FnMut(PastCall),
 ) -> Result<Unseen, TranscriptError> {
-    let mut unseen = Unseen { agents: listing.unread, ..Unseen::default() };
-    let (mut cwd, mut open, mut told) = (cwd.to_owned(), HashMap::<String, usize>::new(), Vec::<PastCall>::new());
+    let mut calls = Calls { cwd: cwd.to_owned(), ..Calls::default() };
+    calls.unseen.agents = listing.unread;
     for (name, path) in listing.files {
         let by = agent(&name, &path);
         let reach = walk(&path, 0, FILE_LIMIT, &mut |piece| {
-            let value = match entry(&piece) {
-                Some(Ok(value)) => value,
-                Some(Err(())) => {
-                    unseen.unreadable += 1;
-                    return;
-                }
-                None => return,
-            };
-            if let Some(folder) = lines.folder(&value).filter(|folder| folder.starts_with('/')) {
-                folder.clone_into(&mut cwd);
+            if let Some(entry) = entry(&piece) {
+                calls.entry(lines, entry.ok().as_ref(), by.as_ref());
             }
-            for Made { id, call, agent, server_side } in lines.made(&value, &cwd) {
-                if open.contains_key(&id) {
-                    continue;
-                }
-                if server_side {
-                    unseen.server_side += 1;
-                    continue;
-                }
-                open.insert(id.clone(), told.len());
-                let agent = agent.map(|id| PastAgent { id, kind: None }).or_else(|| by.clone());
-                told.push(PastCall { id, call, agent, at: moment(&value), outcome: None });
-            }
-            lines.tell(&value, &mut |one| match one {
-                Told::Result { call_id, outcome } => {
-                    if let Some(call) = open.get(call_id).and_then(|at| told.get_mut(*at)) {
-                        call.outcome = Some(outcome(&call.call.tool));
-                    }
-                }
-                Told::Unreadable => unseen.unreadable += 1,
-                Told::Call(_) => {}
-            });
         })?;
-        unseen.unreadable += u64::from(reach.torn);
+        calls.unseen.unreadable += u64::from(reach.torn);
     }
-    told.into_iter().for_each(take);
-    Ok(unseen)
+    Ok(calls.tell(take))
+}
+
+/// The past calls that entries tell of, in their order.
+#[derive(Default)]
+pub(crate) struct Calls {
+    /// Where the conversation is.
+    pub cwd: String,
+    /// The place of each call, by its id.
+    open: HashMap<String, usize>,
+    told: Vec<PastCall>,
+    unseen: Unseen,
+}
+
+impl Calls {
+    /// Takes the next entry, and who wrote it; `None` for one that cannot be read.
+    pub fn entry(&mut self, lines: &dyn Lines, entry: Option<&Value>, by: Option<&PastAgent>) {
+        let Some(value) = entry else {
+            self.unseen.unreadable += 1;
+            return;
+        };
+        if let Some(folder) = lines.folder(value).filter(|folder| folder.starts_with('/')) {
+            folder.clone_into(&mut self.cwd);
+        }
+        for Made { id, call, agent, server_side } in lines.made(value, &self.cwd) {
+            if self.open.contains_key(&id) {
+                continue;
+            }
+            if server_side {
+                self.unseen.server_side += 1;
+                continue;
+            }
+            self.open.insert(id.clone(), self.told.len());
+            let agent = agent.map(|id| PastAgent { id, kind: None }).or_else(|| by.cloned());
+            self.told.push(PastCall { id, call, agent, at: moment(value), outcome: None });
+        }
+        let Self { open, told, unseen, .. } = self;
+        lines.tell(value, &mut |one| match one {
+            Told::Result { call_id, outcome } => {
+                if let Some(call) = open.get(call_id).and_then(|at| told.get_mut(*at)) {
+                    call.outcome = Some(outcome(&call.call.tool));
+                }
+            }
+            Told::Unreadable => unseen.unreadable += 1,
+            Told::Call(_) => {}
+        });
+    }
+
+    /// Tells them, and gives what was not told.
+    pub fn tell(self, take: &mut dyn FnMut(PastCall)) -> Unseen {
+        self.told.into_iter().for_each(take);
+        self.unseen
+    }
 }
 
 /// The files in these folders whose first line is as wanted, the oldest first.

@@ -41,7 +41,7 @@ use program::Program;
 use servers::Servers;
 use settings::Settings;
 use shell_calls::ShellCalls;
-use transcript::Transcripts;
+use transcript::{Drawn, Transcripts};
 use writ_core::json::{FormatError, rounded};
 use writ_core::{Answer, Event, EventKind, ToolUse};
 
@@ -129,6 +129,11 @@ pub trait Client: Sync {
 
     /// Its transcripts; `None` where it keeps none that can be read.
     fn transcripts(&self) -> Option<&dyn Transcripts> {
+        None
+    }
+
+    /// How its conversations are drawn off, where it keeps them in a database that its events name as their transcript.
+    fn drawn(&self) -> Option<&dyn Drawn> {
         None
     }
 

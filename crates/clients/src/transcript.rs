@@ -50,6 +50,23 @@ pub trait Transcripts: Sync {
 
     /// The files beside a transcript that [`note`](Self::note) reads, whether they are there or not.
     fn beside(&self, path: &Path) -> Vec<PathBuf>;
+
+    /// Tells what the client itself keeps now of a session whose transcripts are drawn from that ([`Drawn`]); nothing where they are its own.
+    fn now(&self, _main: &Path, _take: &mut dyn FnMut(Told<'_>)) -> Result<(), TranscriptError> {
+        Ok(())
+    }
+}
+
+/// A client that keeps its conversations in a database: they are drawn off into files of lines, which are its transcripts to everybody else.
+pub trait Drawn: Sync {
+    /// Where the file of a session's main conversation is in a folder; `None` where its id names none.
+    fn main(&self, folder: &Path, session: &str) -> Option<PathBuf>;
+
+    /// Begins that file, where it is not there: from then on it names its database.
+    fn begin(&self, main: &Path, database: &Path) -> Result<(), TranscriptError>;
+
+    /// Brings the files of a session up to date; nothing where they have not begun, or there is no database yet.
+    fn draw(&self, main: &Path) -> Result<(), TranscriptError>;
 }
 
 /// A session's transcripts.
@@ -172,6 +189,14 @@ pub enum TranscriptError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// The database that it is drawn from cannot be read.
+    #[error("cannot read the client's database {}: {source}", path.display())]
+    Database {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: rusqlite::Error,
     },
     /// Larger than a reader takes.
     #[error("the transcript {} is larger than {most} bytes", path.display())]

@@ -482,7 +482,11 @@ impl Reader<'_> {
     fn written_out(&mut self, parent: &Value, text: &str, place: &str) {
         let pointer = format!("{}{place}", self.base);
         match Self::parsed(text, self.root) {
-            Ok(child) => self.limits(parent.get("limits"), child.get("limits"), place),
+            Ok(child) => {
+                let before = self.found.len();
+                self.limits(parent.get("limits"), child.get("limits"), place);
+                self.found.iter_mut().skip(before).for_each(|found| found.pointer.clone_from(&pointer));
+            }
             Err(error) => self.found.extend(error.problems().iter().map(|problem| {
                 let message = format!("{}:{}: {}", problem.line, problem.column, problem.message);
                 Found::value(&pointer, message, problem.help.clone()).rule(problem.rule)

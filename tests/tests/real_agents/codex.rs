@@ -191,6 +191,11 @@ fn a_sub_agent_is_held_as_its_parent_is() {
 }
 
 #[test]
+fn the_administrators_hooks_hold() {
+    common::the_administrators_hooks_hold(&DIRECT);
+}
+
+#[test]
 fn a_hook_that_dies_denies() {
     common::a_hook_that_dies_denies(&DIRECT);
 }

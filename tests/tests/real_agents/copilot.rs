@@ -111,6 +111,11 @@ fn work_is_held_recorded_and_verified() {
 }
 
 #[test]
+fn the_administrators_hooks_hold() {
+    common::the_administrators_hooks_hold(&Copilot);
+}
+
+#[test]
 fn a_hook_that_dies_denies() {
     common::a_hook_that_dies_denies(&Copilot);
 }

@@ -124,6 +124,11 @@ fn work_is_held_recorded_and_verified() {
 }
 
 #[test]
+fn the_administrators_hooks_hold() {
+    common::the_administrators_hooks_hold(&Gemini);
+}
+
+#[test]
 fn a_hook_that_dies_denies() {
     common::a_hook_that_dies_denies(&Gemini);
 }

@@ -128,4 +128,42 @@ mod common {
         assert_eq!(place.file("ran.txt").as_deref(), Some("one\n"), "{}", said(&ran));
         fs::remove_dir_all(&place.root).unwrap();
     }
+
+    /// In a mount namespace with an `/etc` of its own: the administrator's hooks are put in, the client runs, they are taken out again.
+    const ADMINISTRATOR: &str = r#"set -e
+        mount -t tmpfs none "$1"; cp -a /etc/. "$1"; mount --bind "$1" /etc
+        writ init --client "$2" --managed
+        shift
+        client=$1; shift
+        "$@"
+        writ init --client "$client" --managed --undo
+        grep -rlE "writ (hook|init)" /etc > ../left || true"#;
+
+    /// Hooks that root puts into the client's managed place hold a user who has none, and are taken out again.
+    pub fn the_administrators_hooks_hold(agent: &dyn Agent) {
+        let place = Place::new(agent.name(), "managed");
+        let turns = vec![
+            vec![agent.shell("echo one >> said.txt")],
+            vec![agent.shell("cat secrets/key.pem > ran.txt")],
+            vec![text("Done.")],
+        ];
+        let port = serve(vec![Script { word: "MANAGED:", turns }]);
+        agent.prepare(&place, port);
+        let client = agent.command(&place, port, "MANAGED: go");
+        let etc = place.at("etc");
+        fs::create_dir_all(&etc).unwrap();
+        let mut command = place.command("unshare".as_ref());
+        command.args(["--mount", "--propagation", "private", "sh", "-c", ADMINISTRATOR, "sh"]).arg(&etc);
+        command.arg(agent.name()).arg(client.get_program()).args(client.get_args());
+        command.envs(client.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let told = said(&place.run(command));
+        assert_eq!(place.file("said.txt").as_deref(), Some("one\n"), "{told}");
+        assert_eq!(place.file("ran.txt"), None, "{told}");
+        let denied = place.rows().into_iter().filter(|row| row["decision"] == "DENIED").count();
+        assert_eq!(denied, 1, "{told}");
+        let left =
+            fs::read_to_string(place.at("left")).unwrap_or_else(|_| panic!("it did not come to its end: {told}"));
+        assert_eq!(left, "");
+        fs::remove_dir_all(&place.root).unwrap();
+    }
 }

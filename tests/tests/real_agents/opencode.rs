@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::common::{self, Agent, begin, end, phase};
+use crate::common::{self, Agent, begin, end, looked_back, phase, verified};
 use crate::mock::{Script, text, tool};
 use crate::place::{Place, package, said};
 
@@ -112,11 +112,55 @@ fn work_is_held_and_recorded() {
     }
     let theirs = |row: &Value| row["detail"]["agent"]["id"].is_string() && row["toolName"] == "write";
     assert!(place.rows().iter().any(theirs), "the subagent's call names it");
-    // Its transcript is a database that nobody here reads: the report says so, and fails nothing.
-    let report = place.json(&["verify", "--format", "json"]);
-    assert_eq!(report["verified"], true, "{report:#}");
-    assert_eq!(phase(&report, "coverage")["outcome"], "absent", "{report:#}");
+    // What its database holds is drawn off: every call is on record, the sub-agent's too.
+    let report = verified(&place);
+    let coverage = phase(&report, "coverage");
+    assert_eq!(coverage["outcome"], "passed", "{report:#}");
+    assert!(coverage["summary"].as_str().unwrap().contains("all 9 calls"), "{report:#}");
+    looked_back(&place, 0);
     end(&OpenCode, &place);
+}
+
+/// Tokens and the model are read out of the database: a limit is reached in the middle of a session, and a model that may not is told.
+#[test]
+fn what_was_used_is_counted() {
+    let place = Place::new("opencode", "used");
+    let turns = (0..6).map(|turn| vec![OpenCode.shell(&format!("echo {turn} >> said.txt"))]);
+    let turns = turns.chain([vec![text("Done.")]]).collect();
+    let port = begin(&OpenCode, &place, vec![Script { word: "USED:", turns }]);
+    let policy = json!({ "version": "1.0", "name": "used", "limits": { "maxTokensIn": { "value": 250, "enforcement": "fail-fast" } } });
+    fs::write(place.work.join(".aflock"), policy.to_string()).unwrap();
+    let ran = place.run(OpenCode.command(&place, port, "USED: go"));
+    let lines = place.file("said.txt").unwrap_or_default();
+    assert!((1..5).contains(&lines.lines().count()), "{lines}: {}", said(&ran));
+    let denied = place.rows().into_iter().find(|row| row["decision"] == "DENIED" && row["toolName"] == "bash").unwrap();
+    assert!(denied["detail"]["rules"].to_string().contains("/limits/maxTokensIn"), "{denied:#}");
+    let report = place.json(&["verify", "--format", "json"]);
+    assert_eq!(
+        (&report["verified"], &phase(&report, "limits")["outcome"]),
+        (&json!(true), &json!("passed")),
+        "{report:#}"
+    );
+    fs::remove_dir_all(&place.root).unwrap();
+}
+
+/// Calls that were made while the plugin was left out are found in the database.
+#[test]
+fn what_no_hook_saw_is_found() {
+    let place = Place::new("opencode", "pure");
+    let once = || [vec![OpenCode.shell("echo one >> said.txt")], vec![text("Done.")]];
+    let turns = once().into_iter().chain(once()).collect();
+    let port = begin(&OpenCode, &place, vec![Script { word: "PURE:", turns }]);
+    assert!(place.run(OpenCode.command(&place, port, "PURE: go")).status.success());
+    verified(&place);
+    let mut pure = OpenCode.command(&place, port, "PURE: again");
+    pure.args(["--continue", "--pure"]);
+    let ran = place.run(pure);
+    assert_eq!(place.file("said.txt").as_deref(), Some("one\none\n"), "{}", said(&ran));
+    let report = place.json(&["verify", "--format", "json"]);
+    assert_eq!(report["verified"], false, "{report:#}");
+    assert!(report["coverage"]["unobserved"].to_string().contains("bash"), "{report:#}");
+    fs::remove_dir_all(&place.root).unwrap();
 }
 
 #[test]

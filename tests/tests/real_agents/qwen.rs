@@ -112,6 +112,11 @@ fn work_is_held_recorded_and_verified() {
 }
 
 #[test]
+fn the_administrators_hooks_hold() {
+    common::the_administrators_hooks_hold(&Qwen);
+}
+
+#[test]
 fn a_hook_that_dies_denies() {
     common::a_hook_that_dies_denies(&Qwen);
 }

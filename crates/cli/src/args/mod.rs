@@ -359,7 +359,7 @@ pub enum Command {
     #[command(
         after_help = "Examples:\n  writ export -o run.tar                  the newest session of this repository\n  writ export 7c0f… -o run.tar --transcripts   \
         with its transcripts, their secrets masked\n  writ verify run.tar --trust k.pem       checks it, on any machine\n\nWithout \
-        `--transcripts` a bundle is verified with exceptions: what transcripts alone tell is not looked for. The last line is the \
+        `--transcripts` a bundle is verified by its rows: what transcripts alone tell is not looked for. The last line is the \
         bundle's digest. Exit codes: 0 made, 1 could not do it."
     )]
     Export(ExportArgs),

@@ -17,7 +17,7 @@ use writ_core::{Digest, Timestamp, json, visible};
 use writ_engine::governing::{self, Governing, GoverningError, Signed};
 use writ_engine::governing::{Trust, starter, unenforced};
 use writ_engine::setup::agents;
-use writ_policy::Policy;
+use writ_policy::{Policy, PolicyError};
 
 use crate::args::{Format, FormatArgs, PolicyCommand};
 use crate::commands::{approve, notary};
@@ -98,10 +98,16 @@ pub fn report(error: GoverningError) -> Failure {
             if !helps.is_empty() {
                 diagnostic = diagnostic.with_help(helps.join("\n"));
             }
-            let source = NamedSource::new(output::path(&path), visible::in_place(&text)).with_language("json");
-            Failure::MalformedReport(Report::new(diagnostic).with_source_code(source))
+            let shown = NamedSource::new(output::path(&path), visible::in_place(&text)).with_language("json");
+            let report = Report::new(diagnostic).with_source_code(shown);
+            if is_otherwise(&source) {
+                output::report(&format!("{report:?}"));
+                return Failure::No;
+            }
+            Failure::MalformedReport(report)
         }
         GoverningError::Layer { rule, .. } if layer_code(rule) == 4 => Failure::malformed(error),
+        GoverningError::Layer { rule, .. } if layer_code(rule) == 1 => Failure::could_not(error),
         GoverningError::NotTrusted { .. }
         | GoverningError::Envelope { .. }
         | GoverningError::Lock(_)
@@ -116,9 +122,15 @@ pub fn report(error: GoverningError) -> Failure {
     }
 }
 
+/// Whether nothing is wrong with a policy but that a file is not the one that it pins.
+fn is_otherwise(error: &PolicyError) -> bool {
+    error.problems().iter().all(|problem| problem.rule == "other-digest")
+}
+
 /// What kind of error it is, as `policy check --format json` names it, and the exit code it has.
-const fn kind(error: &GoverningError) -> (&'static str, u8) {
+fn kind(error: &GoverningError) -> (&'static str, u8) {
     match error {
+        GoverningError::Invalid { source, .. } if is_otherwise(source) => ("other-digest", 3),
         GoverningError::Invalid { .. } => ("invalid", 4),
         GoverningError::TooLarge { .. } => ("too-large", 4),
         GoverningError::NotTrusted { .. } => ("not-trusted", 3),
@@ -133,7 +145,11 @@ const fn kind(error: &GoverningError) -> (&'static str, u8) {
 
 /// The exit code of a layer that cannot be used: the answer is no, where it is not what it has to be.
 const fn layer_code(rule: &str) -> u8 {
-    if matches!(rule.as_bytes(), b"not-locked" | b"stale-lock" | b"other-digest" | b"not-trusted") { 3 } else { 4 }
+    match rule.as_bytes() {
+        b"not-locked" | b"stale-lock" | b"other-digest" | b"not-trusted" => 3,
+        b"not-fetched" => 1,
+        _ => 4,
+    }
 }
 
 /// A policy that cannot be used.

@@ -10,13 +10,11 @@ use serde::Serialize;
 use writ_core::json::to_compact;
 use writ_core::{Answer, Event, Reply};
 
-use crate::jsonl;
+use crate::jsonl::{LineFiles, Lines};
 use crate::past::{Past, PastCall, Unseen};
 use crate::settings::{Edited, HookSpec, Installed, Pin, Places, Settings, SettingsError};
 use crate::text::bounded;
-use crate::transcript::{Line, Listing, Reach, Told, TranscriptError, Transcripts};
-use crate::usage::{AgentNote, Spoken};
-use crate::work::Work;
+use crate::transcript::{Listing, TranscriptError, Transcripts};
 use crate::{Client, Hints, PayloadError, answers};
 
 mod events;
@@ -158,44 +156,16 @@ impl Settings for Copilot {
     }
 }
 
-impl Transcripts for Copilot {
-    fn files(&self, main: &Path) -> Result<Listing, TranscriptError> {
+impl LineFiles for Copilot {
+    fn each_line(&self) -> &'static dyn Lines {
+        &events::Events
+    }
+
+    fn all(&self, main: &Path) -> Result<Listing, TranscriptError> {
         Ok(Listing { files: vec![(crate::transcript::MAIN.to_owned(), main.to_owned())], unread: 0 })
     }
 
-    fn read(&self, path: &Path, from: u64, take: &mut dyn FnMut(Told<'_>)) -> Result<Reach, TranscriptError> {
-        jsonl::read(&events::Events, path, from, take)
-    }
-
-    fn work(&self, path: &Path) -> Option<Work> {
-        jsonl::work(&events::Events, path)
-    }
-
-    fn usage(&self, path: &Path, from: u64, take: &mut dyn FnMut(Spoken)) -> Result<Reach, TranscriptError> {
-        jsonl::usage(&events::Events, path, from, take)
-    }
-
-    fn lines(&self, path: &Path, from: u64, take: &mut dyn FnMut(Line<'_>)) -> Result<Reach, TranscriptError> {
-        jsonl::each(&events::Events, path, from, take)
-    }
-
-    fn tells_of(&self, path: &Path, call: &str) -> bool {
-        jsonl::tells_of(path, call)
-    }
-
-    fn model(&self, path: &Path, call: Option<&str>) -> Option<String> {
-        jsonl::model(&events::Events, path, call)
-    }
-
-    fn note(&self, _path: &Path) -> AgentNote {
-        AgentNote::default()
-    }
-
-    fn beside(&self, _path: &Path) -> Vec<PathBuf> {
-        Vec::new()
-    }
-
-    fn unseen(&self) -> &'static [&'static str] {
+    fn untold(&self) -> &'static [&'static str] {
         &events::UNSEEN
     }
 }

@@ -11,14 +11,12 @@ use writ_core::json::{JsonError, Value, to_compact};
 use writ_core::{Answer, Event, Reply};
 
 use crate::claude_code::payload::{Dialect, Ids, hints, parse_in};
-use crate::jsonl;
+use crate::jsonl::{LineFiles, Lines};
 use crate::past::{Past, PastCall, Unseen};
 use crate::servers::{Server, Servers};
 use crate::settings::{Edited, HookSpec, Installed, Pin, Places, Settings, SettingsError};
 use crate::text::bounded;
-use crate::transcript::{Line, Listing, Reach, Told, TranscriptError, Transcripts};
-use crate::usage::{AgentNote, Spoken};
-use crate::work::Work;
+use crate::transcript::{Listing, TranscriptError, Transcripts};
 use crate::{Client, Hints, PayloadError, answers};
 
 mod chats;
@@ -201,44 +199,16 @@ impl Servers for Gemini {
     }
 }
 
-impl Transcripts for Gemini {
-    fn files(&self, main: &Path) -> Result<Listing, TranscriptError> {
+impl LineFiles for Gemini {
+    fn each_line(&self) -> &'static dyn Lines {
+        &chats::Chats
+    }
+
+    fn all(&self, main: &Path) -> Result<Listing, TranscriptError> {
         chats::files(main)
     }
 
-    fn read(&self, path: &Path, from: u64, take: &mut dyn FnMut(Told<'_>)) -> Result<Reach, TranscriptError> {
-        jsonl::read(&chats::Chats, path, from, take)
-    }
-
-    fn work(&self, path: &Path) -> Option<Work> {
-        jsonl::work(&chats::Chats, path)
-    }
-
-    fn usage(&self, path: &Path, from: u64, take: &mut dyn FnMut(Spoken)) -> Result<Reach, TranscriptError> {
-        jsonl::usage(&chats::Chats, path, from, take)
-    }
-
-    fn lines(&self, path: &Path, from: u64, take: &mut dyn FnMut(Line<'_>)) -> Result<Reach, TranscriptError> {
-        jsonl::each(&chats::Chats, path, from, take)
-    }
-
-    fn tells_of(&self, path: &Path, call: &str) -> bool {
-        jsonl::tells_of(path, call)
-    }
-
-    fn model(&self, path: &Path, call: Option<&str>) -> Option<String> {
-        jsonl::model(&chats::Chats, path, call)
-    }
-
-    fn note(&self, _path: &Path) -> AgentNote {
-        AgentNote::default()
-    }
-
-    fn beside(&self, _path: &Path) -> Vec<PathBuf> {
-        Vec::new()
-    }
-
-    fn unseen(&self) -> &'static [&'static str] {
+    fn untold(&self) -> &'static [&'static str] {
         &chats::UNSEEN
     }
 }

@@ -5,17 +5,24 @@
 //! of consent let a tool run. The invariant: an answer is exactly one JSON object, which says `go` or why not. Format page:
 //! `spec/clients/opencode.md`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use writ_core::json::to_compact;
 use writ_core::{Answer, Event, EventKind, Reply};
 
-use crate::generic::Generic;
+use crate::generic::{self, Generic};
+use crate::jsonl::{LineFiles, Lines};
+use crate::past::{Past, PastCall, Unseen};
 use crate::settings::{Edited, HookSpec, Installed, Pin, Places, Settings, SettingsError};
 use crate::text::bounded;
+use crate::transcript::{Drawn, Listing, Told, TranscriptError, Transcripts};
+use crate::usage::AgentNote;
 use crate::{Client, Hints, PayloadError, answers};
 
+mod database;
+mod log;
+mod past;
 mod plugin;
 mod tools;
 
@@ -40,7 +47,7 @@ impl Client for OpenCode {
     }
 
     fn read(&self, bytes: &[u8]) -> Result<Event, PayloadError> {
-        let mut event = Event { client: NAME, ..Generic.read(bytes)? };
+        let mut event = Event { client: NAME, ..generic::read(bytes)? };
         if let EventKind::PreToolUse(used)
         | EventKind::PostToolUse { call: used, .. }
         | EventKind::PostToolUseFailure { call: used, .. } = &mut event.kind
@@ -75,6 +82,68 @@ impl Client for OpenCode {
 
     fn programs(&self) -> &'static [&'static str] {
         &["opencode"]
+    }
+
+    fn transcripts(&self) -> Option<&dyn Transcripts> {
+        Some(self)
+    }
+
+    fn drawn(&self) -> Option<&dyn Drawn> {
+        Some(self)
+    }
+
+    fn past(&self) -> Option<&dyn Past> {
+        Some(self)
+    }
+}
+
+impl Past for OpenCode {
+    fn kept(&self, project: &Path, user: &Path, _folder: Option<&Path>) -> Vec<PathBuf> {
+        past::kept(project, user)
+    }
+
+    fn is_one(&self, path: &Path) -> bool {
+        past::is_one(path)
+    }
+
+    fn calls(&self, main: &Path, take: &mut dyn FnMut(PastCall)) -> Result<Unseen, TranscriptError> {
+        past::calls(main, take)
+    }
+}
+
+impl Drawn for OpenCode {
+    fn main(&self, folder: &Path, session: &str) -> Option<PathBuf> {
+        database::main(folder, session)
+    }
+
+    fn begin(&self, main: &Path, database: &Path) -> Result<(), TranscriptError> {
+        database::begin(main, database)
+    }
+
+    fn draw(&self, main: &Path) -> Result<(), TranscriptError> {
+        database::draw(main)
+    }
+}
+
+impl LineFiles for OpenCode {
+    fn each_line(&self) -> &'static dyn Lines {
+        &log::Log
+    }
+
+    fn all(&self, main: &Path) -> Result<Listing, TranscriptError> {
+        Ok(log::files(main))
+    }
+
+    fn noted(&self, path: &Path) -> AgentNote {
+        log::note(path)
+    }
+
+    fn untold(&self) -> &'static [&'static str] {
+        &log::UNSEEN
+    }
+
+    fn kept_now(&self, main: &Path, take: &mut dyn FnMut(Told<'_>)) -> Result<(), TranscriptError> {
+        database::now(main, &mut |line| log::tell_lines(line, take))
     }
 }
 

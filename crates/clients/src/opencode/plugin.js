@@ -4,6 +4,7 @@ import { spawnSync } from "node:child_process"
 
 const PROGRAM = "writ"
 const PATIENCE = 30000
+const DATABASE = (process.env.XDG_DATA_HOME || (process.env.HOME || "") + "/.local/share") + "/opencode/opencode.db"
 
 const ask = (told) => {
   const input = JSON.stringify(told)
@@ -23,7 +24,7 @@ export const Writ = async ({ directory }) => {
     for (let hops = 0; hops < 64 && parents.has(id); hops++) id = parents.get(id)
     return id
   }
-  const told = (event, id, more) => ({ event, session: root(id), ...(parents.has(id) ? { agent: { id } } : {}), cwd: directory, ...more })
+  const told = (event, id, more) => ({ event, session: root(id), ...(parents.has(id) ? { agent: { id } } : {}), cwd: directory, ...(DATABASE.startsWith("/") ? { database: DATABASE } : {}), ...more })
   const call = (input, args) => ({ id: String(input.callID), tool: String(input.tool), input: args ?? {} })
   return {
     event: async ({ event }) => {

@@ -49,6 +49,11 @@ fn program(text: &str) -> Option<String> {
     json::parse(named.as_bytes()).ok()?.as_str().map(str::to_owned)
 }
 
+/// Where the client keeps its conversations, unless a variable says otherwise.
+pub fn database(home: &Path) -> PathBuf {
+    home.join(".local/share/opencode/opencode.db")
+}
+
 /// The files that the client reads in `project`.
 pub fn places(project: &Path, home: &Path) -> Places {
     let own = home.join(".config/opencode");
@@ -64,7 +69,7 @@ pub fn places(project: &Path, home: &Path) -> Places {
     for folder in [own, project.to_owned(), project.join(".opencode"), PathBuf::from(MANAGED)] {
         others.extend(["opencode.json", "opencode.jsonc"].map(|name| named(folder.join(name))));
     }
-    others.push((home.join(".local/share/opencode/opencode.db"), "a transcript of the client"));
+    others.push((database(home), "a transcript of the client"));
     Places { settings: vec![user.clone(), repository.clone()], user, project: repository, managed: None, others }
 }
 

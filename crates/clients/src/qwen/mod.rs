@@ -11,13 +11,12 @@ use writ_core::{Answer, Event, Outcome};
 
 use crate::claude_code::payload::{Dialect, Ids, hints, parse_in};
 use crate::claude_code::to_json;
-use crate::jsonl;
+use crate::jsonl::{LineFiles, Lines};
 use crate::past::{Past, PastCall, Unseen};
 use crate::servers::{Server, Servers};
 use crate::settings::{Edited, HookSpec, Installed, Pin, Places, Settings, SettingsError};
-use crate::transcript::{Line, Listing, Reach, Told, TranscriptError, Transcripts};
-use crate::usage::{AgentNote, Spoken};
-use crate::work::Work;
+use crate::transcript::{Listing, TranscriptError, Transcripts};
+use crate::usage::AgentNote;
 use crate::{Client, Hints, PayloadError, answers};
 
 mod settings;
@@ -136,41 +135,17 @@ impl Servers for Qwen {
     }
 }
 
-impl Transcripts for Qwen {
-    fn files(&self, main: &Path) -> Result<Listing, TranscriptError> {
+impl LineFiles for Qwen {
+    fn each_line(&self) -> &'static dyn Lines {
+        &transcript::Chats
+    }
+
+    fn all(&self, main: &Path) -> Result<Listing, TranscriptError> {
         transcript::files(main)
     }
 
-    fn read(&self, path: &Path, from: u64, take: &mut dyn FnMut(Told<'_>)) -> Result<Reach, TranscriptError> {
-        jsonl::read(&transcript::Chats, path, from, take)
-    }
-
-    fn work(&self, path: &Path) -> Option<Work> {
-        jsonl::work(&transcript::Chats, path)
-    }
-
-    fn usage(&self, path: &Path, from: u64, take: &mut dyn FnMut(Spoken)) -> Result<Reach, TranscriptError> {
-        jsonl::usage(&transcript::Chats, path, from, take)
-    }
-
-    fn lines(&self, path: &Path, from: u64, take: &mut dyn FnMut(Line<'_>)) -> Result<Reach, TranscriptError> {
-        jsonl::each(&transcript::Chats, path, from, take)
-    }
-
-    fn tells_of(&self, path: &Path, call: &str) -> bool {
-        jsonl::tells_of(path, call)
-    }
-
-    fn model(&self, path: &Path, call: Option<&str>) -> Option<String> {
-        jsonl::model(&transcript::Chats, path, call)
-    }
-
-    fn note(&self, path: &Path) -> AgentNote {
+    fn noted(&self, path: &Path) -> AgentNote {
         transcript::note(path)
-    }
-
-    fn beside(&self, _path: &Path) -> Vec<PathBuf> {
-        Vec::new()
     }
 }
 

@@ -17,13 +17,13 @@ use writ_policy::{Enforce, Enforced, Facts, Flow, Grant, Held, Policy, enforce};
 
 use super::leads::leads;
 use super::outcome::{
-    POLICY_UNUSABLE, and_custody, and_lost, and_pending, and_turns, answered, flows, is_limited, row_decision, rules,
-    wanted_custody,
+    POLICY_UNUSABLE, after_a_word, and_custody, and_lost, and_pending, and_turns, flows, is_limited, row_decision,
+    rules, wanted_custody,
 };
 use super::rates::Counted;
 use super::reply::{denial, explain, reply};
 use super::surveyed::{JudgedLayer, Surveyed};
-use super::{approvals, authored, rates, starts};
+use super::{answered, approvals, authored, rates, starts};
 use crate::attest::proofs::Proof;
 use crate::claims::tests_run;
 use crate::confine::order::{self, Prepared, Whole};
@@ -31,15 +31,10 @@ use crate::confine::tested;
 use crate::governing::layers::Caller;
 use crate::governing::{Governing, in_force};
 use crate::limits::meter;
-use crate::session::rows::{IdentityRef, Who};
+use crate::session::rows::{CALL, IdentityRef, RUN, Who};
 use crate::session::shown::Rules;
 use crate::session::state::{Action, Uses};
 use crate::session::{Blocked, Session, SessionError, agents, taint};
-
-/// The event of the row of a call.
-pub const CALL: &str = "tool-call";
-/// The event of the row of what is run as a whole.
-pub const RUN: &str = "run";
 
 /// Decides a call, records it, answers.
 pub fn before(session: &mut Session<'_>, input: &Event, used: &ToolUse) -> Result<Answer, SessionError> {
@@ -124,7 +119,7 @@ fn record(
     let granted = given.is_some_and(|uses| uses != Uses::Never);
     if let Some(uses) = given {
         session.state.spend(action);
-        decision = answered(decision, uses);
+        decision = after_a_word(decision, uses);
     }
     let rules = rules(&decision);
     let Enforced { decision, observed } = enforce(mode, decision);
@@ -225,6 +220,7 @@ pub fn after(
     used: &ToolUse,
     outcome: Result<&Value, &String>,
 ) -> Result<(), SessionError> {
+    answered::came(session, &used.id)?;
     let exit = outcome.err().and_then(|error| shell_calls(session)?.exit_code(error));
     let exit = exit.filter(|_| matches!(used.call.kind, ToolKind::Shell { .. }));
     let detail = ResultDetail { event: "tool-result", exit, standing: "observed", who: Who::of(input) };

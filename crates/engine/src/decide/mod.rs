@@ -1,5 +1,6 @@
 //! A call is looked at, decided, put on record and answered.
 
+pub mod answered;
 pub mod applies;
 pub mod approvals;
 mod authored;

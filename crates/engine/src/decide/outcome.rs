@@ -94,7 +94,7 @@ pub fn wanted_custody<'a>(policies: impl IntoIterator<Item = &'a Policy>) -> Cus
 }
 
 /// What an asked call becomes once a human has said yes or no to it.
-pub fn answered(asked: Decision, uses: Uses) -> Decision {
+pub fn after_a_word(asked: Decision, uses: Uses) -> Decision {
     match uses {
         Uses::Once | Uses::Any => approved(asked),
         Uses::Never => refused(asked),
@@ -123,9 +123,12 @@ fn approved(asked: Decision) -> Decision {
 
 /// Whether a limit that is reached refused it.
 pub fn is_limited(decision: &Decision) -> bool {
-    // A layer's name may stand before the pointer.
-    let limits = |reason: &Reason| reason.rule.rsplit(':').next().is_some_and(|rule| rule.starts_with("/limits/"));
-    decision.verdict == Verdict::Deny && decision.reasons.iter().any(limits)
+    decision.verdict == Verdict::Deny && decision.reasons.iter().any(|reason| is_limit(&reason.rule))
+}
+
+/// Whether a rule is a limit; a layer's name may stand before its pointer.
+pub fn is_limit(rule: &str) -> bool {
+    rule.rsplit(':').next().is_some_and(|rule| rule.starts_with("/limits/"))
 }
 
 /// The ledger's word for a verdict.

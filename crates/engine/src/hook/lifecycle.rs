@@ -30,6 +30,8 @@ use crate::turns::attest as turns;
 
 /// Most lines that a message at the end has.
 const TOLD: usize = 8;
+/// Most fields that nothing enforces which it names.
+const IDLE: usize = 64;
 
 /// Whether the client begins a conversation, and does not go on with one.
 fn starts(source: Option<&str>) -> bool {
@@ -303,7 +305,7 @@ fn welcome(session: &Session<'_>) -> Answer {
     let idle = (!idle.is_empty()).then(|| {
         let all = idle.len() as u64;
         let told =
-            listed(idle.into_iter().take(TOLD).map(|field| format!("`{}`", visible::line(&field))).collect(), all);
+            listed(idle.into_iter().take(IDLE).map(|field| format!("`{}`", visible::line(&field))).collect(), all);
         format!("writ: nothing enforces {} of policy `{name}` here", told.join(", "))
     });
     let messages: Vec<String> = trusted.into_iter().chain(unsigned).chain(observing).chain(idle).collect();

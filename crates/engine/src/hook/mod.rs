@@ -25,6 +25,7 @@ use crate::governing::Trust;
 use crate::governing::in_force::{self, PolicyRef};
 use crate::identity::image::{self, Image};
 use crate::identity::workload::{self, Told};
+use crate::session::drawn::Conversation;
 use crate::session::rows::UNREADABLE;
 use crate::session::state::State;
 use crate::session::{self, Session, SessionError, Within, keyed, unhooked};
@@ -188,6 +189,9 @@ fn failed(input: &Event, home: &Home, error: &SessionError) -> Answer {
             // Why a prompt is not taken its user is told anyway.
             if matches!(input.kind, EventKind::PostToolBatch { .. }) { answer.with_message(reason) } else { answer }
         }
+        EventKind::SessionStart { .. } if matches!(error, SessionError::Governing(_)) => {
+            Answer::from(Reply::Silent).with_message(format!("writ: {error}: every call is denied"))
+        }
         _ => Answer::from(Reply::Silent).with_message(format!("writ could not record this event: {error}")),
     }
 }
@@ -219,20 +223,32 @@ fn dispatch(input: &Event, home: &Home, run: Option<&Inside>, redefined: bool) -
     }
     let id = &input.session;
     if !is_governed(input, home)? {
-        return Ok(ungoverned(input, home).unwrap_or_else(|error| {
+        // What it names is no transcript that can be read, and nothing is drawn where nothing is on record.
+        let drawn = writ_clients::named(input.client).is_some_and(|client| client.drawn().is_some());
+        let bare = drawn.then(|| Event { transcript: None, ..input.clone() });
+        return Ok(ungoverned(bare.as_ref().unwrap_or(input), home).unwrap_or_else(|error| {
             let mut answer = Answer::from(Reply::Silent);
             answer.notes.push(format!("writ: claims are not checked: {error}"));
             answer
         }));
     }
     let store = Store::open(home.state()?.to_owned())?;
-    let told = main_transcript(input, home, &store)?.map(|main| Event { transcript: Some(main), ..input.clone() });
+    let conversation = Conversation::of(input, &store);
+    if let Some(conversation) = &conversation {
+        conversation.catch_up(&input.kind);
+    }
+    let main = conversation.as_ref().map(|conversation| conversation.main.to_string_lossy().into_owned());
+    let main = main.map_or_else(|| main_transcript(input, home, &store), |main| Ok(Some(main)))?;
+    let told = main.map(|main| Event { transcript: Some(main), ..input.clone() });
     let input = told.as_ref().unwrap_or(input);
     let within = run.map(|run| &run.within);
     let prepared = Prepared::of(input, home, &store, within);
     let mut session = Session::open(&store, id, input, home, Timestamp::now())?;
     (session.within, session.redefined) = (within.cloned(), redefined);
     session.take_custody()?;
+    if let Some(conversation) = &conversation {
+        conversation.begin()?;
+    }
     lifecycle::see(&mut session)?;
     let named = keyed::with_id(&mut session, input)?;
     let input = named.as_ref().unwrap_or(input);

@@ -22,7 +22,7 @@ use writ_policy::{Known, Policy};
 use crate::governing::in_force::InForce;
 use crate::governing::layers::Caller;
 use crate::session::rows::IdentityRef;
-use crate::session::{Session, SessionError};
+use crate::session::{Session, SessionError, drawn};
 use environment::{Environment, MEMBER, Seen, Standing};
 use image::Image;
 
@@ -110,6 +110,10 @@ pub fn of_call(session: &mut Session<'_>, input: &Event) -> Result<(), SessionEr
     if !asks {
         return Ok(());
     }
+    // In a conversation that cannot be brought up to date another model may speak by now.
+    let behind = drawn::refresh(session.client, input.transcript.as_deref()).is_err();
+    let untold = behind.then(|| Event { transcript: None, ..input.clone() });
+    let input = untold.as_ref().unwrap_or(input);
     let seen = seen(session);
     session.named = identify(session, input, &seen)?;
     let named = session.named.and_then(|named| read(session, named.document));

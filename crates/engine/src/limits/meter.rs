@@ -22,7 +22,7 @@ use writ_store::{Store, regular_file};
 use super::prices::Prices;
 use crate::governing::layers::{self, Caller, LayerRef};
 use crate::session::rows::PRICED;
-use crate::session::{Session, SessionError};
+use crate::session::{Session, SessionError, drawn};
 
 /// How far was read, in the session's folder.
 const KEPT: &str = "usage";
@@ -192,6 +192,7 @@ fn is_told_soon(session: &Session<'_>, input: &Event) -> bool {
 }
 
 fn read(meter: &mut Meter, input: &Event, client: Option<&dyn Client>, before: &Usage) -> Result<(), String> {
+    drawn::refresh(client, input.transcript.as_deref()).map_err(|error| error.to_string())?;
     let client = client.ok_or("the session's client is not known to this version of Writ")?;
     let transcripts = client
         .transcripts()

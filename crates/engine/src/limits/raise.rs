@@ -2,6 +2,8 @@
 //!
 //! The caller makes sure that a human is there (a terminal); the agent's own way here is barred by self-protection (R19).
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use writ_core::{SessionId, Timestamp};
 use writ_policy::{Limit, Measure, Tally};
@@ -35,8 +37,15 @@ pub enum RaiseError {
     #[error("the policy of this session cannot be read: `writ doctor` says more")]
     NoPolicy,
     /// There is no such limit.
-    #[error("the policy of this session has no {0}")]
-    NoLimit(Measure),
+    #[error("the policy of this session has no {limit}{}{}", whose(agent.as_deref()), elsewhere(others))]
+    NoLimit {
+        /// Which.
+        limit: Measure,
+        /// The type of sub-agents that was named.
+        agent: Option<String>,
+        /// Types of sub-agents that have one.
+        others: Vec<String>,
+    },
     /// It holds at the end alone, and stops nothing.
     #[error(
         "{0} of this session's policy is post-hoc: it stops nothing, and is held against the whole when that is verified"
@@ -50,6 +59,15 @@ pub enum RaiseError {
         /// What it is.
         now: u64,
     },
+}
+
+fn whose(agent: Option<&str>) -> String {
+    agent.map_or_else(String::new, |agent| format!(" of sub-agents of type `{agent}`"))
+}
+
+fn elsewhere(others: &[String]) -> String {
+    let options: Vec<String> = others.iter().map(|agent| format!("`--agent {agent}`")).collect();
+    if options.is_empty() { String::new() } else { format!("; {} has one", options.join(", ")) }
 }
 
 /// Raises a limit of a session to `to`, or that of its sub-agents of one type, and records that.
@@ -84,7 +102,16 @@ pub fn raise(
     };
     let stops: Vec<&(Option<String>, (bool, u64))> = found.iter().filter(|(_, (post_hoc, _))| !post_hoc).collect();
     let now = stops.iter().map(|(_, (_, now))| *now).min();
-    let now = now.ok_or(if found.is_empty() { RaiseError::NoLimit(limit) } else { RaiseError::PostHoc(limit) })?;
+    let now = now.ok_or_else(|| {
+        if !found.is_empty() {
+            return RaiseError::PostHoc(limit);
+        }
+        let has = |limits: &[Limit]| limits.iter().any(|found| found.measure == limit);
+        let of_agents = in_force.accepted.of_agents().filter(|(_, own)| has(&own.limits));
+        let others: BTreeSet<String> = of_agents.map(|(_, own)| own.agent.to_owned()).collect();
+        let others = others.into_iter().collect();
+        RaiseError::NoLimit { limit, agent: agent.map(str::to_owned), others }
+    })?;
     if to <= now {
         return Err(RaiseError::NotMore { limit, now });
     }

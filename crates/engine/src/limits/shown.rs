@@ -118,12 +118,15 @@ pub fn standing(store: &Store, id: &SessionId, now: Timestamp) -> Result<Option<
     if limits.is_empty() {
         return Ok(None);
     }
-    Ok(Some(Standing { limits, agents: agents(store, id) }))
+    Ok(Some(Standing { limits, agents: agents(store, id, &state) }))
 }
 
-fn agents(store: &Store, id: &SessionId) -> Vec<AgentShown> {
+fn agents(store: &Store, id: &SessionId, state: &State) -> Vec<AgentShown> {
     let Some(meter) = meter::kept(store, id) else { return Vec::new() };
-    let prices = Prices::open(store.root()).ok();
+    let prices = match state.prices {
+        Some(kept) => meter::prices_of(&store.folder(id), kept).ok(),
+        None => Prices::open(store.root()).ok(),
+    };
     let mut out: Vec<AgentShown> = Vec::new();
     for (agent, used) in meter.agents() {
         let tokens = used.tokens();

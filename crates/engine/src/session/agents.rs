@@ -1,9 +1,9 @@
 //! What sub-agents used, where a layer about their type limits it: part of the session's state.
 //!
 //! Owns the counts, one for each such layer, and how they go on; live decisions and verification take both from here. Invariant: a count
-//! never falls.
+//! falls only where a human's word answers a call that counted while it waited.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use writ_core::{Timestamp, Verdict};
@@ -100,6 +100,14 @@ pub fn start<'a>(agents: &mut Agents, layers: impl IntoIterator<Item = &'a str>,
     if verdict != Verdict::Deny {
         layers.into_iter().for_each(|layer| agents.entry(layer.to_owned()).or_default().turns += 1);
     }
+}
+
+/// Counts a call no more that waited for a human's word, or counts it again: what it counted for by the agent that makes it, and by those
+/// that it gives a task to.
+pub fn answer(agents: &mut Agents, calls: &BTreeSet<&str>, turns: &BTreeSet<&str>, again: bool) {
+    let moved = |count: &mut u64| *count = if again { *count + 1 } else { count.saturating_sub(1) };
+    calls.iter().for_each(|layer| moved(&mut agents.entry((*layer).to_owned()).or_default().calls));
+    turns.iter().for_each(|layer| moved(&mut agents.entry((*layer).to_owned()).or_default().turns));
 }
 
 /// Notes that they were told of limits that are near.

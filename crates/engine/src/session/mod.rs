@@ -5,6 +5,7 @@
 
 pub mod agents;
 pub mod custody;
+pub mod drawn;
 pub mod keyed;
 pub mod observed;
 mod open;
@@ -26,6 +27,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use writ_clients::Client;
+use writ_clients::transcript::TranscriptError;
 use writ_core::json::{self, Value};
 use writ_core::secret::mask_id;
 use writ_core::{Digest, SessionId, Timestamp};
@@ -69,6 +71,9 @@ pub enum SessionError {
     /// The last row's state.
     #[error(transparent)]
     State(#[from] StateError),
+    /// The file that its client's conversation is drawn into.
+    #[error(transparent)]
+    Conversation(#[from] TranscriptError),
     /// The policy that the session began under is gone and nothing was recorded yet.
     #[error("the policy vanished while the session was being opened: put it back and try again")]
     Vanished,

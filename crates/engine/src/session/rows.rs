@@ -34,6 +34,10 @@ pub const BEGAN: &str = "run";
 pub const ENDED: &str = "run-ended";
 /// The event of the row about a policy that was learnt of a run.
 pub const LEARNT: &str = "policy-learnt";
+/// The event of the row of a call.
+pub const CALL: &str = "tool-call";
+/// The event of the row of what is run as a whole.
+pub const RUN: &str = "run";
 /// The event of the row of a prompt that was taken.
 pub const PROMPT: &str = "prompt";
 /// The event of the row of a prompt that was refused because a limit was reached.

@@ -4,7 +4,7 @@
 //! error denies (R6). Invariant: its size has a bound, however long the session and however many its agents; what would grow
 //! lies in files that it names by digest. Format page: `spec/ledger.md`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use writ_core::json::{self, Value};
@@ -138,6 +138,9 @@ pub struct State {
     pub calls: u64,
     /// Calls that were asked about.
     pub asked: u64,
+    /// How many of those a human's word here answered, and are not known to have run all the same: what runs of them counts by itself.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub answered: u64,
     /// Calls that were denied.
     pub denied: u64,
     /// Calls that ran and would have been stopped, had the policy not only observed.
@@ -234,7 +237,7 @@ impl State {
     /// What the session has used, so many milliseconds after it began, for the policies' limits.
     pub fn tally(&self, millis: u64) -> Tally<'_> {
         Tally {
-            calls: self.calls + self.asked,
+            calls: (self.calls + self.asked).saturating_sub(self.answered),
             turns: self.turns,
             millis,
             refused: self.refused,
@@ -243,6 +246,13 @@ impl State {
             taint: None,
             unread: self.relabelled,
         }
+    }
+
+    /// Counts an asked call no more that a human's word answered, for the session and for the layers that counted it as a call or as a turn
+    /// of their agents; `again` where it ran all the same.
+    pub fn answer(&mut self, calls: &BTreeSet<&str>, turns: &BTreeSet<&str>, again: bool) {
+        self.answered = if again { self.answered.saturating_sub(1) } else { self.answered + 1 };
+        agents::answer(&mut self.agents, calls, turns, again);
     }
 
     /// Notes that a call was refused because a limit was reached.
@@ -277,6 +287,7 @@ impl State {
             policy,
             calls: 0,
             asked: 0,
+            answered: 0,
             denied: 0,
             observed: 0,
             turns: 0,
@@ -395,6 +406,7 @@ mod tests {
         let counts = u64::MAX >> 12;
         (state.calls, state.asked, state.denied, state.observed, state.turns) =
             (counts, counts, counts, counts, counts);
+        state.answered = counts;
         (state.taint, state.relabelled, state.over) = (Some(digest), true, true);
         (state.blocks, state.pending) = (Some(Blocks { total: counts, agents: digest }), true);
         state.told = Some(digest.to_string());

@@ -3,6 +3,10 @@
 //! Owns their keeping: each lies under the digest of its envelope, and a row names it. Refuses a name that no file can have. Invariant: a
 //! statement that a row names is on disk before the row is, signed by the key that is in force there. Page: `spec/statements.md`.
 
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 use writ_core::Digest;
 use writ_core::json::{self, Value};
@@ -26,6 +30,16 @@ pub const STEP: &str = "agentflow:step:";
 pub const MAX_ENVELOPE: u64 = 16 << 20;
 /// Longest name.
 const MAX_NAME: usize = 128;
+
+/// Files among a session's statements that no row names, sorted: a write that was cut off leaves one behind, and so does whoever adds one.
+pub fn unnamed(folder: &Path, named: &HashSet<Digest>) -> Vec<String> {
+    let names: HashSet<String> = named.iter().map(|digest| file_of(*digest)).collect();
+    let there = fs::read_dir(folder.join(FOLDER)).into_iter().flatten().flatten();
+    let there = there.map(|entry| format!("{FOLDER}/{}", entry.file_name().to_string_lossy()));
+    let mut strays: Vec<String> = there.filter(|name| !names.contains(name)).collect();
+    strays.sort_unstable();
+    strays
+}
 
 /// How what a statement says is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,8 +94,12 @@ impl Attested {
 
     /// Its file in a session's folder.
     pub fn file(&self) -> String {
-        format!("{FOLDER}/{}.json", self.digest.hex())
+        file_of(self.digest)
     }
+}
+
+fn file_of(envelope: Digest) -> String {
+    format!("{FOLDER}/{}.json", envelope.hex())
 }
 
 /// Whether a statement can have this name: letters, digits, `-`, `_` and `.`, which it does not begin with.

@@ -21,9 +21,7 @@ use crate::confine::tested::{self, TESTED};
 use crate::confine::traffic::CONNECTION;
 use crate::confine::{copy, exec, limits, strength};
 use crate::copy::{APPLIED, BEGUN, DISCARDED};
-use crate::decide::call::{CALL, RUN};
-use crate::session::rows::event;
-use crate::session::rows::{ENDED, LEARNT};
+use crate::session::rows::{CALL, ENDED, LEARNT, RUN, event};
 
 /// Largest order that was kept.
 const MAX_ORDER: u64 = 64 << 20;

@@ -19,9 +19,7 @@ use super::read::Stretches;
 use super::report::{self, Phase, Standing, Unobserved};
 use super::sources::Sources;
 use crate::confine::supervise::CONFINED;
-use crate::decide::call::RUN;
-use crate::session::rows::event;
-use crate::session::rows::{BEGAN, COMMAND, STARTED};
+use crate::session::rows::{BEGAN, COMMAND, RUN, STARTED, event};
 
 /// Most calls without a row whose repetition is noticed: a transcript may be anything.
 const ROOM: usize = 1 << 16;
@@ -265,10 +263,20 @@ pub fn check(
         });
         told.map(|all| whole && all)
     });
+    // A bundle's conversations are not those of this machine.
+    let now = paths.iter().filter(|_| matches!(sources, Sources::Here)).try_for_each(|main| {
+        transcripts.now(main, &mut |told| {
+            if let Told::Call(call) = told {
+                pass.call(&call);
+            }
+        })
+    });
     let Pass { calls, server_side, unobserved, mut findings, .. } = pass;
+    const UNREAD: &str = "parts of the transcript cannot be read";
+    let whole = !matches!(told, Ok(false));
     match told {
         Ok(true) => {}
-        Ok(false) => findings.apart("parts of the transcript cannot be read".to_owned()),
+        Ok(false) => findings.apart(UNREAD.to_owned()),
         // One that never was, or was tidied away, is absent; one that cannot be read hides something.
         Err(TranscriptError::Io { path: at, source })
             if paths.contains(&at) && source.kind() == ErrorKind::NotFound =>
@@ -283,12 +291,29 @@ pub fn check(
     let blind = || transcripts.unseen().iter().map(|what| format!("cannot be seen here: {what}"));
     let untold = seen.decided.values().filter(|decided| decided.told == 0).count();
     if findings.total() > 0 {
-        let summary = format!("{} of {calls} calls of the transcript have no row", unobserved.count);
+        let summary = match unobserved.count {
+            0 if !whole => UNREAD.to_owned(),
+            0 => "the transcript says otherwise than the rows".to_owned(),
+            count => format!("{count} of {calls} calls of the transcript have no row"),
+        };
         blind().for_each(|what| findings.apart(what));
         return failed(summary, &findings, unobserved);
     }
     if let Some((why, findings)) = seen.read.differs(transcripts, path, sources) {
         return (phase(report::Outcome::Absent, why.to_owned(), findings), Unobserved::default());
+    }
+    match now {
+        Err(TranscriptError::Io { path, source }) if source.kind() == ErrorKind::NotFound => {
+            return absent(format!(
+                "{} is not there: what the client did after it last asked is not known",
+                path.display()
+            ));
+        }
+        Err(error) => {
+            findings.apart(error.to_string());
+            return failed("what the client keeps cannot be read".to_owned(), &findings, Unobserved::default());
+        }
+        Ok(()) => {}
     }
     if untold > 0 {
         let why = format!("the transcript is not whole: it lacks {untold} calls that are on record");

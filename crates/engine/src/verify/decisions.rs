@@ -12,6 +12,7 @@ use writ_evidence::row::{Row, RowDecision};
 use writ_evidence::tally::Tally as Findings;
 use writ_policy::{Enforce, Enforced, Facts, Flow, Held, Layer, Policy, Setting, Taint, Tally, enforce, judge};
 
+use super::answered::Answered;
 use super::layers::{Judged, OfAgents, Policies};
 use super::policies::Kept;
 use super::recorded::{self, about, digest, is_untold, read_facts};
@@ -20,7 +21,6 @@ use super::{approvals, limits};
 use crate::claims::blocks::AgentBlocks;
 use crate::confine::tested::{self, TESTED};
 use crate::decide::approvals::{GRANT, REFUSAL, REVOKED, VOID};
-use crate::decide::call::{CALL, RUN};
 use crate::decide::outcome;
 use crate::decide::rates;
 use crate::governing::in_force::PolicyRef;
@@ -29,7 +29,7 @@ use crate::governing::{self, protect};
 use crate::session::observed::Observed;
 use crate::session::process::ClientProcess;
 use crate::session::rows::{
-    self, CUSTODY, ENDED, PRICED, PROMPT, RESUMED, SEEN, SESSION_END, STARTED, UNREADABLE, event,
+    self, CALL, CUSTODY, ENDED, PRICED, PROMPT, RESUMED, RUN, SEEN, SESSION_END, STARTED, UNREADABLE, event,
 };
 use crate::session::shown::Rules;
 use crate::session::state::{Action, State};
@@ -58,6 +58,8 @@ pub struct Replay<'a> {
     begins_late: bool,
     /// The call of the run that was let run.
     run: Option<String>,
+    /// Asked calls, and those that humans' words answered.
+    answered: Answered,
     /// Decisions that came out the same.
     decided: u64,
     /// What did not.
@@ -78,6 +80,7 @@ impl<'a> Replay<'a> {
             taint: Taint::default(),
             begins_late: false,
             run: None,
+            answered: Answered::default(),
             decided: 0,
             findings: Findings::default(),
         }
@@ -135,6 +138,7 @@ impl<'a> Replay<'a> {
         // What was used is counted before anything is decided.
         let before =
             State { usage: after.usage.clone(), agents: limits::follow(before.agents, &after.agents)?, ..before };
+        let moved = self.answered.row(row)?;
         let mut expected = before.clone();
         if let Some(policy) = before.policy.as_ref().filter(|policy| policy.limited && limits::is_about(row)) {
             let of_agents = self.policies.of_agents(policy, Some(rows::caller(&row.detail)))?;
@@ -194,6 +198,12 @@ impl<'a> Replay<'a> {
                 (expected.told, expected.pending) = (None, false);
             }
             _ => {}
+        }
+        if let Some((asked, again)) = moved {
+            let policy = before.policy.as_ref().ok_or("no policy governed")?;
+            let calls = self.policies.of_agents(policy, Some(asked.caller()))?;
+            let turns = self.policies.starting(policy, asked.starts.as_deref())?;
+            expected.answer(&named(&calls), &named(&turns), again);
         }
         if expected == *after { Ok(()) } else { Err(STATE.to_owned()) }
     }
@@ -266,7 +276,7 @@ impl<'a> Replay<'a> {
         let refs: Vec<&LayerRef> = list.iter().collect();
         let given = facts.starts().filter(|_| event(row) != RUN);
         let lost = given.and_then(|kind| governing::layers::lost(&refs, rows::caller(&row.detail), kind));
-        let starts = if event(row) == RUN { Vec::new() } else { self.policies.starting(&accepted, &facts)? };
+        let starts = if event(row) == RUN { Vec::new() } else { self.policies.starting(&accepted, facts.starts())? };
         let policies = self.policies.all(root, accepted.file, &judged)?;
         if event(row) != RUN && is_untold(&policies, &facts, &judged) {
             return Err("its policy asks who the agent is, and its facts do not tell".to_owned());
@@ -304,7 +314,7 @@ impl<'a> Replay<'a> {
             && let Some(given) = before.given(action, row.timestamp)
         {
             expected.spend(action);
-            decision = outcome::answered(decision, given.uses);
+            decision = outcome::after_a_word(decision, given.uses);
         }
         if json::to_value(&outcome::rules(&decision)) != *row.detail.get("rules").unwrap_or(&Value::Null) {
             return Err("deciding again names other rules".to_owned());
@@ -396,6 +406,11 @@ impl Rules for Named<'_> {
         let layer = self.layers.iter().find(|layer| layer.name == name)?;
         self.policies.get(self.path, layer.file)?.rule_text(&format!("/{pointer}"))
     }
+}
+
+/// The names of layers that limit sub-agents of one type.
+fn named(layers: &[(OfAgents, Digest)]) -> BTreeSet<&str> {
+    layers.iter().map(|(own, _)| own.layer.as_str()).collect()
 }
 
 /// The layers that limit sub-agents of one type.

@@ -159,8 +159,8 @@ impl<'a> Policies<'a> {
     }
 
     /// Those that limit the turns of the sub-agents that a call gives a task to, by the type that its facts name.
-    pub fn starting(&mut self, accepted: &PolicyRef, facts: &Facts) -> Result<Vec<(OfAgents, Digest)>, String> {
-        let Some(kind) = facts.starts() else { return Ok(Vec::new()) };
+    pub fn starting(&mut self, accepted: &PolicyRef, starts: Option<&str>) -> Result<Vec<(OfAgents, Digest)>, String> {
+        let Some(kind) = starts else { return Ok(Vec::new()) };
         let mut found = self.of_agents(accepted, Some(Caller::typed(Some(kind))))?;
         found.retain(|(of_agents, _)| layers::limits_turns(&of_agents.limits));
         Ok(found)

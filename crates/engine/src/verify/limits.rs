@@ -251,8 +251,9 @@ impl Used {
             }
         }
         let summary = if broken.is_empty() {
-            let head = if outcome == Outcome::Passed { "" } else { "what was used is not known for certain: " };
-            format!("{head}{}", parts.join(", "))
+            let head = (outcome != Outcome::Passed).then(|| "what was used is not known for certain".to_owned());
+            let told = (!parts.is_empty()).then(|| parts.join(", "));
+            head.into_iter().chain(told).collect::<Vec<_>>().join(": ")
         } else {
             outcome = Outcome::Failed;
             format!("more was used than the policy gives: {}", broken.join(", "))

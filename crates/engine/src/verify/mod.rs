@@ -6,6 +6,7 @@
 //! `spec/verify.md`.
 
 pub mod agentflow;
+mod answered;
 mod approvals;
 mod bundle;
 pub mod claims;

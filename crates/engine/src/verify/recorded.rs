@@ -9,9 +9,8 @@ use writ_evidence::row::{Row, RowDecision};
 use writ_policy::{Facts, Policy};
 
 use super::layers::Judged;
-use crate::decide::call::RUN;
 use crate::decide::outcome::POLICY_UNUSABLE;
-use crate::session::rows::event;
+use crate::session::rows::{RUN, event};
 
 /// Whether a policy asks who the agent is, and the facts it was judged on do not tell.
 pub fn is_untold(policies: &[&Policy], root: &Facts, layers: &[Judged]) -> bool {

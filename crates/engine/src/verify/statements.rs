@@ -21,7 +21,7 @@ use super::session_id;
 use super::speaking::Functionaries;
 use crate::governing::rule_name;
 use crate::session::rows::event;
-use crate::session::statements::{Attested, MAX_ENVELOPE, Word, is_name, place_of, subject_of};
+use crate::session::statements::{Attested, MAX_ENVELOPE, Word, is_name, place_of, subject_of, unnamed};
 use crate::session::{MAX_RULE, Rules};
 use crate::steps::imported::{Imported, is_of_another};
 use crate::steps::{LINK, Link, told};
@@ -268,11 +268,16 @@ impl Statements {
 
     /// What it comes to; nothing where there are none.
     pub fn phase(&self) -> Option<Phase> {
-        if self.count == 0 {
+        let strays = unnamed(&self.folder, &self.digests);
+        if self.count == 0 && strays.is_empty() {
             return None;
         }
         let (outcome, summary, findings) = if self.wrong.total() > 0 {
             (Outcome::Failed, "a statement is not what was recorded".to_owned(), self.wrong.texts())
+        } else if !strays.is_empty() {
+            let summary = "files lie among the statements that no row names: they do not count".to_owned();
+            let count = strays.len() as u64;
+            (Outcome::Absent, summary, listed(strays.into_iter().take(MOST).collect(), count))
         } else {
             let summary = format!("{} statements, each signed and about this session", self.count);
             (Outcome::Passed, summary, listed(self.told.clone(), self.count))

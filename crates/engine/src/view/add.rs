@@ -7,10 +7,9 @@ use writ_store::Store;
 
 use super::{Became, Claim, Entry, Kind, MOST, View};
 use crate::confine::traffic::CONNECTION;
-use crate::decide::call::{CALL, RUN};
 use crate::past::denied;
 use crate::session::kept_policy;
-use crate::session::rows::{ENDED, PROMPT, SESSION_END, event};
+use crate::session::rows::{CALL, ENDED, PROMPT, RUN, SESSION_END, event};
 use crate::session::shown::{Shown, cite};
 use crate::session::state::State;
 use crate::verify::claims;

@@ -21,6 +21,7 @@ use writ_evidence::keys::{KeyError, PublicKey, SigningKey};
 use writ_evidence::row::{Row, RowDecision};
 use writ_store::{Store, regular_file};
 
+use super::answered;
 use super::outcome::{APPROVED, REFUSED};
 use crate::Home;
 use crate::attest::proofs::{Proof, attestation_file};
@@ -210,6 +211,9 @@ fn of_row(row: &Row) -> Option<Grant> {
 struct Granted<'a> {
     grant: &'a Grant,
     signed: Value,
+    /// The call that counts no more now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answers: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     attestation: Option<Proof>,
     rule: &'static str,
@@ -287,12 +291,13 @@ pub fn answer(
         attestation = Some(proof);
     }
     session.state.give(grant.action, given, now).ok_or(ApprovalError::TooMany)?;
+    let answers = call.counted().filter(|(_, asked)| answered::settle(&mut session, asked, false)).map(|(id, _)| id);
     let follows = session.ledger().last().map_or(Digest::ZERO, |row| row.entry_hash);
     let place = signed::Place { at: now, follows };
     let flows = call.flows();
     let signed = signed::sign(call.action(id, &flows), given, word.presence, &place, key)?;
     let (event, rule) = if word.yes { (GRANT, APPROVED) } else { (REFUSAL, REFUSED) };
-    let draft = session.event(event, Granted { grant: &grant, signed, attestation, rule });
+    let draft = session.event(event, Granted { grant: &grant, signed, answers, attestation, rule });
     session.append(draft)?;
     text::forget(&store.folder(id), grant.action);
     Ok((call, grant))

@@ -1,8 +1,8 @@
 //! Calls that wait for a human.
 //!
 //! The row that asked is the request: there is no second list that could disagree with the ledger. Bounded: the newest
-//! [`MOST`] of a session, for a day. A request ends when its call runs, is asked again or is denied, by a human's word, and
-//! with the policy that asked.
+//! [`MOST`] of a session, for a day. A request ends when its call runs, is asked again or is denied (but by limits alone), by a human's
+//! word, and with the policy that asked.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,8 @@ use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::row::{Row, RowDecision};
 use writ_store::{Store, StoreError};
 
-use crate::decide::outcome::flows;
+use crate::decide::answered::Asked;
+use crate::decide::outcome::{flows, is_limit};
 use crate::session::kept_policy;
 use crate::session::rows::event;
 use crate::session::shown::{Rules, Shown, cite};
@@ -55,6 +56,7 @@ pub struct Waiting {
     /// What it says, secrets masked, where that was kept.
     pub text: Option<String>,
     call: Option<String>,
+    counts: Option<Asked>,
 }
 
 /// A sub-agent.
@@ -76,6 +78,11 @@ impl Waiting {
     /// Whether `name` begins the digest of its action or of its input.
     pub fn is_named(&self, name: &str) -> bool {
         !name.is_empty() && (self.action.hex().starts_with(name) || self.input.hex().starts_with(name))
+    }
+
+    /// Its id and what it counts for while it waits.
+    pub fn counted(&self) -> Option<(&str, &Asked)> {
+        self.call.as_deref().zip(self.counts.as_ref())
     }
 
     /// The rules that what the session has taken in speaks for.
@@ -155,6 +162,8 @@ fn take(open: &mut VecDeque<Waiting>, row: Row, id: &SessionId, policy: Option<&
         }
         // It ran: at the client's own prompt somebody said yes.
         (RowDecision::Completed | RowDecision::Failed, _) => open.retain(|call| call.call != row.call_id),
+        // It may be asked again once there is room.
+        (RowDecision::Denied, _) if limits_refused(&row) => {}
         (RowDecision::Approved | RowDecision::Denied | RowDecision::Asked, _) => {
             let Some(action) = digest(row.detail.get("action")) else { return };
             open.retain(|call| call.action != action);
@@ -169,6 +178,13 @@ fn take(open: &mut VecDeque<Waiting>, row: Row, id: &SessionId, policy: Option<&
         }
         (RowDecision::Checkpoint | RowDecision::Hallucinated, _) => {}
     }
+}
+
+/// Whether nothing but limits that are reached refused a call.
+fn limits_refused(row: &Row) -> bool {
+    let rules = row.detail.get("rules").and_then(Value::as_array).unwrap_or_default();
+    let mut refused = rules.iter().filter_map(Value::as_str).filter_map(|rule| rule.strip_prefix("deny ")).peekable();
+    refused.peek().is_some() && refused.all(is_limit)
 }
 
 /// The request that a row is. One whose members do not make its action is none: nobody could approve it.
@@ -191,8 +207,9 @@ fn request(row: Row, id: &SessionId, action: Digest, policy: Option<&dyn Rules>)
         layers: layers.iter().map(|layer| digest(layer.get("file"))).collect::<Option<_>>()?,
         leads: digest(detail.get("leads")),
         redefined: detail.get("redefined").and_then(Value::as_bool) == Some(true),
-        tool: row.tool_name?,
         text: None,
+        counts: Asked::of(&row),
+        tool: row.tool_name?,
         call: row.call_id,
     };
     (call.action(id, &call.flows()).digest() == action).then_some(call)
