@@ -92,6 +92,8 @@ fn another_policy_takes_nothing_back_of_what_a_type_used() {
     let limits = json!({"maxToolCalls": {"value": 2, "enforcement": "fail-fast"}, "maxTurns": {"value": 1}});
     let place = place("own-accept", &limits, &Value::Null);
     let explores = |id: &str| !denied(&call(&place, id, Some(("a1", "Explore"))));
+    let said = human(&place, &format!("limits raise maxTurns 3 --session {SESSION}"));
+    assert!(said.contains("has no maxTurns; `--agent Explore` has one"), "{said}");
     assert!(!denied(&task(&place, "t1", "Explore", None)) && explores("one"));
     let file = place.folder.join("repository/.aflock");
     let mut policy: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();

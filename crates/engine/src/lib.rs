@@ -54,6 +54,7 @@ mod home;
 pub mod hook;
 pub mod identity;
 pub mod keeper;
+mod lag;
 pub mod limits;
 pub mod mcp;
 pub mod notary;

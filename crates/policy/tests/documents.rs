@@ -210,7 +210,7 @@ fn what_no_policy_can_mean_is_refused() {
         ),
         (
             "looser-limit",
-            "/sublayouts/0/policy/maxTurns",
+            "/sublayouts/0/policy",
             r#""limits":{"maxTurns":1},"sublayouts":[{"name":"a","policy":"{\"version\":\"1.0\",\"name\":\"b\",\"limits\":{\"maxTurns\":2}}"}]"#.to_owned(),
             r#""limits":{"maxTurns":2},"sublayouts":[{"name":"a","policy":"{\"version\":\"1.0\",\"name\":\"b\",\"limits\":{\"maxTurns\":2}}"}]"#.to_owned(),
         ),

@@ -1,17 +1,13 @@
 //! Which model speaks, as its client's transcript tells.
 
 use std::path::Path;
-use std::thread::sleep;
-use std::time::Duration;
 
 use writ_clients::Client;
 use writ_clients::transcript::{MAIN, Transcripts};
 use writ_core::{Agent, Event, EventKind};
 
+use crate::lag;
 use crate::session::Session;
-
-/// How long is waited for what a client is about to write, and how often that is looked for.
-const PATIENCE: (Duration, u32) = (Duration::from_millis(10), 30);
 
 /// The model of the agent that an event happens in: of the message that made the call at hand, which its client writes down a little
 /// after it asks its hooks; else of its last message.
@@ -23,16 +19,8 @@ pub fn of_agent(session: &Session<'_>, input: &Event, agent: Option<&Agent>) -> 
     let call =
         if let EventKind::PreToolUse(used) = &input.kind { Some(used.id.as_str()).filter(|_| same) } else { None };
     let call = call.filter(|_| session.client.is_some_and(|client| client.tells_ids()));
-    let (pause, times) = if call.is_some() { PATIENCE } else { (Duration::ZERO, 1) };
-    for attempt in 0..times {
-        if let Some(model) = look(transcripts, main, name, call) {
-            return Some(model);
-        }
-        if attempt + 1 < times {
-            sleep(pause);
-        }
-    }
-    None
+    let look = || look(transcripts, main, name, call);
+    if call.is_some() { lag::wait_for(look) } else { look() }
 }
 
 fn look(transcripts: &dyn Transcripts, main: &Path, name: &str, call: Option<&str>) -> Option<String> {

@@ -7,8 +7,6 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::thread::sleep;
-use std::time::Duration;
 
 use serde::Serialize;
 use writ_clients::Client;
@@ -21,6 +19,7 @@ use writ_store::{Store, regular_file};
 
 use super::prices::Prices;
 use crate::governing::layers::{self, Caller, LayerRef};
+use crate::lag;
 use crate::session::rows::PRICED;
 use crate::session::{Session, SessionError, drawn};
 
@@ -30,8 +29,6 @@ const KEPT: &str = "usage";
 const MAX_KEPT: u64 = 64 << 20;
 /// Longest reason that every row repeats.
 const MAX_WHY: usize = 160;
-/// How long is waited for what a client is about to write, and how often that is looked for.
-const PATIENCE: (Duration, u32) = (Duration::from_millis(10), 30);
 
 /// Where a session keeps a table of prices.
 pub fn prices_file(digest: Digest) -> String {
@@ -176,19 +173,13 @@ fn is_told_soon(session: &Session<'_>, input: &Event) -> bool {
     let (Some(call), Some(transcripts), Some(main)) = (call, transcripts, input.transcript.as_deref()) else {
         return false;
     };
-    let (pause, times) = PATIENCE;
     let name = input.agent.as_ref().map_or(MAIN, |agent| agent.id.as_str());
-    for attempt in 0..times {
+    // It may have come between the count and this look.
+    let told = lag::wait_for(|| {
         let files = transcripts.files(Path::new(main)).map(|listing| listing.files).unwrap_or_default();
-        if files.iter().any(|(agent, path)| agent == name && transcripts.tells_of(path, call)) {
-            // It may have come between the count and this look.
-            return true;
-        }
-        if attempt + 1 < times {
-            sleep(pause);
-        }
-    }
-    false
+        files.iter().any(|(agent, path)| agent == name && transcripts.tells_of(path, call)).then_some(())
+    });
+    told.is_some()
 }
 
 fn read(meter: &mut Meter, input: &Event, client: Option<&dyn Client>, before: &Usage) -> Result<(), String> {
@@ -220,12 +211,8 @@ fn patiently(
     main: &Path,
     is_call: bool,
 ) -> Result<(), TranscriptError> {
-    let (pause, times) = PATIENCE;
-    for _ in 0..times {
-        if !is_call || main.exists() {
-            break;
-        }
-        sleep(pause);
+    if is_call {
+        let _there = lag::wait_for(|| main.exists().then_some(()));
     }
     meter.read(transcripts, main).map(drop)
 }

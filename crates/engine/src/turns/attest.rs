@@ -26,6 +26,7 @@ use super::{FOLDER, TURN, name, wants_sha512};
 use crate::governing::kept::PolicyRef;
 use crate::identity::environment::Standing;
 use crate::identity::{Document, file_name};
+use crate::lag;
 use crate::limits::meter::{prices_file, prices_of};
 use crate::limits::prices::Prices;
 use crate::session::rows::{IdentityRef, Who};
@@ -42,7 +43,20 @@ pub fn prepare(input: &Event, store: &Store, id: &SessionId, home: Option<&Path>
         matches!(input.kind, EventKind::Stop { .. } | EventKind::SessionEnd { .. } | EventKind::SubagentStop { .. });
     let row = if ends { store.last_row(id).ok()?? } else { return None };
     let policy = State::from_detail(&row.detail)?.policy.filter(|policy| policy.attests)?;
+    wait_for_last_message(input);
     Some(work_tree::of(policy.root(), home).map_err(|error| error.to_string()))
+}
+
+/// Waits a little for what the agent said at its end: its client asks its hooks before it writes that down.
+fn wait_for_last_message(input: &Event) {
+    let said = match &input.kind {
+        EventKind::SubagentStop { transcript, last_message, .. } => transcript.as_deref().zip(last_message.as_deref()),
+        EventKind::Stop { last_message, .. } => input.transcript.as_deref().zip(last_message.as_deref()),
+        _ => None,
+    };
+    let transcripts = writ_clients::named(input.client).and_then(Client::transcripts);
+    let Some(((path, said), transcripts)) = said.zip(transcripts) else { return };
+    let _told = lag::wait_for(|| transcripts.tells_of(Path::new(path), said).then_some(()));
 }
 
 #[derive(Serialize)]

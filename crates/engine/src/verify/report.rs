@@ -51,8 +51,9 @@ impl Status {
 }
 
 /// The phases whose absence is an exception (R75): a record with one of them is never plainly verified.
-const EXCEPTIONS: [&str; 14] = [
+const EXCEPTIONS: [&str; 15] = [
     APPROVALS,
+    "attestations",
     "beginning",
     CUSTODY,
     "enforcement",
