@@ -59,8 +59,8 @@ pub trait Transcripts: Sync {
 
 /// A client that keeps its conversations in a database: they are drawn off into files of lines, which are its transcripts to everybody else.
 pub trait Drawn: Sync {
-    /// Where the file of a session's main conversation is in a folder; `None` where its id names none.
-    fn main(&self, folder: &Path, session: &str) -> Option<PathBuf>;
+    /// Where the file of a session's main conversation is in a folder.
+    fn main(&self, folder: &Path, session: &str) -> PathBuf;
 
     /// Begins that file, where it is not there: from then on it names its database.
     fn begin(&self, main: &Path, database: &Path) -> Result<(), TranscriptError>;

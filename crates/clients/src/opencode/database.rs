@@ -13,7 +13,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use serde::Serialize;
 use writ_core::json::{self, Limits, Value};
-use writ_core::{Timestamp, regular_file};
+use writ_core::{Digest, Timestamp, regular_file};
 
 use super::log;
 use crate::jsonl::{first_entry, text};
@@ -103,9 +103,11 @@ fn is_plain(id: &str) -> bool {
     (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// Where the main file of a session is among those of a folder.
-pub fn main(folder: &Path, session: &str) -> Option<PathBuf> {
-    is_plain(session).then(|| folder.join(format!("{session}.jsonl")))
+/// Where the main file of a session is among those of a folder. One whose id can name no file is none of the client's: nothing is drawn of it.
+pub fn main(folder: &Path, session: &str) -> PathBuf {
+    let digest = || Digest::of(session.as_bytes()).hex();
+    let name = if is_plain(session) { session.to_owned() } else { digest() };
+    folder.join(format!("{name}.jsonl"))
 }
 
 /// Begins the main file of a session, where there is none: it names its database.
@@ -376,7 +378,7 @@ mod tests {
         let path = folder.path().join("opencode.db");
         let client = Connection::open(&path).unwrap();
         client.execute_batch(TABLES).unwrap();
-        let main = main(&folder.path().join("conversations"), "ses_1").unwrap();
+        let main = main(&folder.path().join("conversations"), "ses_1");
         draw(&main).unwrap();
         assert!(!main.exists(), "nothing is drawn before it has begun");
         begin(&main, &path).unwrap();
@@ -422,7 +424,7 @@ mod tests {
     fn what_is_no_table_is_not_asked() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("opencode.db");
-        let main = main(folder.path(), "ses_1").unwrap();
+        let main = main(folder.path(), "ses_1");
         begin(&main, &path).unwrap();
         draw(&main).unwrap();
         fs::write(&path, "no database at all, and long enough to be looked at").unwrap();
@@ -436,6 +438,6 @@ mod tests {
             .unwrap();
         client.execute_batch("create view part as select * from piece").unwrap();
         assert!(draw(&main).is_err());
-        assert_eq!(super::main(folder.path(), "../x"), None);
+        assert_eq!(super::main(folder.path(), "../x").parent(), Some(folder.path()));
     }
 }

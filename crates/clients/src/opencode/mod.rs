@@ -112,7 +112,7 @@ impl Past for OpenCode {
 }
 
 impl Drawn for OpenCode {
-    fn main(&self, folder: &Path, session: &str) -> Option<PathBuf> {
+    fn main(&self, folder: &Path, session: &str) -> PathBuf {
         database::main(folder, session)
     }
 

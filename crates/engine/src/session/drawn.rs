@@ -27,7 +27,7 @@ impl Conversation {
         let drawn = writ_clients::named(input.client)?.drawn()?;
         let database = PathBuf::from(input.transcript.as_deref()?);
         let id = input.client_session.as_ref().unwrap_or(&input.session);
-        let main = drawn.main(&store.folder(&input.session).join(FOLDER), id.as_str())?;
+        let main = drawn.main(&store.folder(&input.session).join(FOLDER), id.as_str());
         Some(Self { drawn, database, main })
     }
 
