@@ -284,6 +284,7 @@ fn a_call_that_was_approved_counts_once() {
     assert!(calls("main").contains("1 of 3") && calls("Explore").contains("1 of 2"), "{}", calls("main"));
     assert!(asks(&explore("three")));
     assert!(denied(&explore("four")), "one that waits counts");
+    assert!(denied(&explore("three")), "a second hook that is asked about it");
     say("approve");
     // The client's own user said yes as well.
     let result = r#","tool_name":"Bash","tool_input":{"command":"true"},"tool_use_id":"three","tool_response":{},"agent_id":"a1","agent_type":"Explore""#;

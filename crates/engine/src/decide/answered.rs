@@ -68,8 +68,8 @@ pub fn came(session: &mut Session<'_>, id: &str) -> Result<(), SessionError> {
     let (mut answered, mut found) = (false, None);
     session.each_row_back(|row| {
         answered |= answers(&row) == Some(&id);
-        // Whatever else is on record about it, it has run already, or is another one of that name.
-        let about = row.call_id.as_deref() == Some(&id);
+        // Whatever else is on record about it, but that it was refused, it has run already, or is another one of that name.
+        let about = row.call_id.as_deref() == Some(&id) && row.decision != RowDecision::Denied;
         if about && answered {
             found = Asked::of(&row);
         }

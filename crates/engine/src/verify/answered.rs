@@ -33,7 +33,9 @@ impl Answered {
         if (row.decision, event(row)) == (RowDecision::Checkpoint, "policy-accepted") {
             self.waiting.clear();
         }
-        let Some(id) = row.call_id.as_deref() else { return Ok(None) };
+        // One that was refused meanwhile, by a second hook that was asked about it, waits all the same.
+        let told = row.call_id.as_deref().filter(|_| row.decision != RowDecision::Denied);
+        let Some(id) = told else { return Ok(None) };
         self.waiting.remove(id);
         let answered = self.answered.remove(id);
         if let (Some(asked), Some(action)) = (Asked::of(row), digest(row.detail.get("action"))) {
