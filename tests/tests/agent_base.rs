@@ -126,6 +126,22 @@ fn a_base_holds_through_two_levels() {
     assert!(told.contains("deny") && told.contains("base"), "{told}");
     assert!(lab.hook("3", "Read", &place("work/named/c.txt")).contains("deny"), "by the child's name");
     assert!(lab.hook("4", "Read", &place("a.txt")).contains("deny"), "outside of what is mounted");
+    // What the lock says of the base is the policy's: no agent changes it, and a package that is called an image stays a ceiling.
+    let told = lab.hook("5", "Bash", r#"{"command":"sed -i s/true/false/ agentrc.lock"}"#);
+    assert!(told.contains("deny") && told.contains("lock"), "{told}");
+    let lock = file.with_file_name("agentrc.lock");
+    let whole = fs::read_to_string(&lock).unwrap();
+    let image = whole.replacen("\"package\": true", "\"package\": false", 1);
+    assert_ne!(image, whole, "{whole}");
+    fs::write(&lock, image).unwrap();
+    let (code, told) = lab.decide(&file, "tool.invoke", "read");
+    assert!(code == Some(1) && told.contains("it is an agent's package"), "{code:?} {told}");
+    let other = lab.place.payload(
+        "PreToolUse",
+        &format!(r#","tool_name":"Read","tool_use_id":"6","tool_input":{}"#, place("work/a.txt")),
+    );
+    assert!(lab.place.answer(&other.replace(workplace::SESSION, "another")).contains("deny"));
+    fs::write(&lock, whole).unwrap();
     let report: Value =
         serde_json::from_slice(&lab.place.writ(&["verify", workplace::SESSION, "--format", "json"]).stdout).unwrap();
     let failed = |phase: &&Value| phase["outcome"] == "failed";

@@ -153,6 +153,28 @@ fn without_transcripts_nothing_is_said_of_what_they_alone_tell() {
     assert!(code == 3 && report["status"] == "breached" && outcome(&report, "limits") == "failed", "{report:#}");
 }
 
+/// That a transcript was cut or rewritten before the export, rows and manifest tell without it.
+#[test]
+fn a_transcript_that_was_cut_before_the_export_is_told_without_it() {
+    let place = recorded("bundle-cut");
+    place.answer(&place.payload("SessionEnd", r#","reason":"exit""#));
+    let key = key(&place);
+    let transcript = place.folder.join("repository/none.jsonl");
+    let whole = fs::read_to_string(&transcript).unwrap();
+    assert_eq!(writ(&place, &export(&place, "whole.tar", &[]), &key).0, 0);
+    let first = whole.split_inclusive('\n').next().unwrap();
+    let other = whole.replacen("write", "wrote", 1);
+    for (name, text) in [("emptied", ""), ("cut", first), ("rewritten", other.as_str())] {
+        fs::write(&transcript, text).unwrap();
+        for more in [[].as_slice(), &["--transcripts"]] {
+            let bundle = export(&place, &format!("{name}-{}.tar", more.len()), more);
+            let ((code, said), (other, reason)) = (writ(&place, &bundle, &key), python(&bundle, &key));
+            assert!(code == 3 && said.contains("\nverified, except: "), "{name} {more:?} {code} {said}");
+            assert!(other == 3 && reason.contains("was gone, shorter or other"), "{name} {other} {reason}");
+        }
+    }
+}
+
 /// A manifest that the machine did not sign is told at once, and nothing of the record is judged.
 #[test]
 fn a_manifest_that_nobody_signed_is_the_end_of_it() {
@@ -568,6 +590,9 @@ fn a_verification_can_be_summed_up_and_signed() {
         (&predicate["verificationResult"], &predicate["verifiedLevels"]),
         (&json!("PASSED"), &json!(["WRIT_SESSION_VERIFIED"]))
     );
+    // One that leaves the transcripts out is another thing to whoever relies on it.
+    let (code, by_rows) = summed(export(&place, "rows.tar", &[]).to_str().unwrap(), "rows.json");
+    assert_eq!((code, &by_rows["predicate"]["verifiedLevels"]), (0, &json!(["WRIT_SESSION_ROWS_VERIFIED"])));
     let digest = json!({"sha256": Digest::of(&fs::read(&bundle).unwrap()).hex()});
     assert_eq!(predicate["inputAttestations"], json!([{"uri": "whole.tar", "digest": digest}]));
     assert_eq!(

@@ -37,7 +37,11 @@ fn what_does_not_read_ends_nothing() {
     let message = |text: &str| format!("Content-Length: {}\r\n\r\n{text}", text.len());
     let start = message(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}"#)
         + &message(r#"{"jsonrpc":"2.0","method":"initialized","params":{}}"#);
-    let odd = message(r#"{"jsonrpc":"2.0","id":2,"method":"textDocument/hover","params":{"textDocument":7}}"#)
+    let odd = message("not json")
+        + &message("[]")
+        + &message("")
+        + &message(&"[".repeat(5000))
+        + &message(r#"{"jsonrpc":"2.0","id":2,"method":"textDocument/hover","params":{"textDocument":7}}"#)
         + &message(r#"{"jsonrpc":"2.0","id":3,"method":"no/such","params":{}}"#)
         + &message(r#"{"jsonrpc":"2.0","method":"textDocument/didOpen","params":{}}"#)
         + &message(
@@ -50,8 +54,28 @@ fn what_does_not_read_ends_nothing() {
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}");
+    assert_eq!(text.matches("\"id\":null").count(), 4, "{text}");
     for part in ["\"id\":2,\"error\"", "\"id\":3,\"error\"", "\"id\":4,\"result\":null", "\"id\":5,\"result\":null"] {
         assert!(text.contains(part), "no {part} in {text}");
+    }
+}
+
+/// A length that no message has makes no room for it, and one that is none ends with its reason.
+#[test]
+fn a_head_that_does_not_read_ends_with_its_reason() {
+    let place = Workplace::new("lsp-head");
+    for (head, why) in
+        [("Content-Length: 99999999999\r\n\r\n", "end of file"), ("Content-Length: abc\r\n\r\n", "is no number")]
+    {
+        let mut child = place.command(&["lsp"]).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        let text = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}"#;
+        let ready = r#"{"jsonrpc":"2.0","method":"initialized","params":{}}"#;
+        let start =
+            format!("Content-Length: {}\r\n\r\n{text}Content-Length: {}\r\n\r\n{ready}", text.len(), ready.len());
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), format!("{start}{head}").as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && said.contains(why), "{:?} {said}", output.status);
     }
 }
 

@@ -248,6 +248,9 @@ fn what_git_keeps() {
             "git format-patch --root HEAD --stdout",
             "git archive --format=tar HEAD | strings",
             "git stash show -p; git whatchanged -p; git blame .env",
+            "git diff; git status -vv; git stash list -p",
+            "git add -p < /dev/null; git commit -a --dry-run -v",
+            "git rm -q --cached .env; git status -v; git commit --dry-run --verb",
         ],
     );
 }

@@ -129,6 +129,20 @@ fn a_functionarys_statement_makes_a_step_good_and_what_writ_saw_counts_before_it
     let (bundle, key) = (export(&place, "good.tar", &[]), key(&place));
     let (own, other) = (writ(&place, &bundle, &key), python(&bundle, &key));
     assert!(own.1.contains("signed by the functionary") && other.0 == 0, "{} {}", own.1, other.1);
+    // It counts for nobody who trusts no signer of the policy, elsewhere or here.
+    assert!(own.0 == 3 && own.1.contains("whom a policy names that nobody you trust signed"), "{} {}", own.0, own.1);
+    let team = place.folder.join("team.pub");
+    let mut trusts = place.command(&["keys", "trust", team.to_str().unwrap()]);
+    assert!(trusts.env("WRIT_STATE_DIR", place.folder.join("auditor")).status().unwrap().success());
+    let (_, said) = writ(&place, &bundle, &key);
+    assert!(said.contains("✓ required") && !said.contains("nobody you trust"), "{said}");
+    let id = keys.team.public().key_id().to_string();
+    assert!(place.writ(&["keys", "distrust", &id]).status.success());
+    let doubted = report(&place);
+    for name in ["required", "evaluators"] {
+        assert_eq!(phase(&doubted, name)["outcome"], "absent", "{doubted:#}");
+    }
+    assert!(place.writ(&["keys", "trust", team.to_str().unwrap()]).status.success());
     // The same bytes under another key in the row are no statement of that one.
     let mut files = files(&bundle);
     let der = |key: &SigningKey| BASE64.encode(key.public().to_der());
@@ -146,7 +160,9 @@ fn a_functionarys_statement_makes_a_step_good_and_what_writ_saw_counts_before_it
     assert!(code == 1 && said.contains("names it already"), "{code} {said}");
     let turn = place.session().join("attestations/turn-1.json");
     let own = ["attestation", "import", turn.to_str().unwrap(), "--key", key.to_str().unwrap(), "--name", "again"];
-    assert_eq!(place.writ(&own).status.code(), Some(1));
+    let output = place.writ(&own);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(4) && said.contains("of what Writ sees itself"), "{said}");
     assert_eq!(python(&export(&place, "again.tar", &[]), &key).0, 0);
     let ran = place.command(&["step", "run", "build", "--", "false"]).env("PATH", "/usr/bin:/bin").output().unwrap();
     assert_eq!(ran.status.code(), Some(1));

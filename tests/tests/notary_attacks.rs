@@ -14,6 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
 use workplace::{SESSION, Workplace};
 
 /// A process that is ended, at the latest, when the test ends.
@@ -188,6 +189,109 @@ fn an_answer_without_a_row_lets_nothing_run() {
     assert_eq!(place.answer(&elsewhere), "{}");
     serving.join().unwrap();
     assert_eq!(place.approved(), ["before"]);
+}
+
+/// Stands between hooks and the notary, which lies at another name then, and puts another question than it was asked.
+fn relay(place: &Workplace, change: fn(&mut Value, &Path), times: usize) -> thread::JoinHandle<()> {
+    let path = place.folder.join("state/notary.sock");
+    let real = path.with_extension("real");
+    fs::rename(&path, &real).unwrap();
+    let (listener, repository) = (UnixListener::bind(path).unwrap(), place.folder.join("repository"));
+    let one = |stream: &mut UnixStream| {
+        let mut length = [0; 4];
+        stream.read_exact(&mut length).unwrap();
+        let mut field = vec![0; u32::from_be_bytes(length) as usize];
+        stream.read_exact(&mut field).unwrap();
+        field
+    };
+    thread::spawn(move || {
+        for _ in 0..times {
+            let (mut asker, _) = listener.accept().unwrap();
+            let mut begin = [0; 15];
+            asker.read_exact(&mut begin).unwrap();
+            let mut fields = [one(&mut asker), one(&mut asker), one(&mut asker)];
+            let mut payload: Value = serde_json::from_slice(&fields[2]).unwrap();
+            change(&mut payload, &repository);
+            fields[2] = payload.to_string().into_bytes();
+            let mut notary = UnixStream::connect(&real).unwrap();
+            notary.write_all(&begin).unwrap();
+            for field in fields {
+                notary.write_all(&u32::try_from(field.len()).unwrap().to_be_bytes()).unwrap();
+                notary.write_all(&field).unwrap();
+            }
+            let mut answer = Vec::new();
+            notary.read_to_end(&mut answer).unwrap();
+            drop(asker.write_all(&answer));
+        }
+    })
+}
+
+/// An answer is about the call that the hook asked about: of the same folder, by the same agent.
+#[test]
+fn a_question_that_was_changed_on_its_way_lets_nothing_run() {
+    let place = Workplace::new("attacks-relay");
+    let policy = json!({"version": "1.0", "name": "relay", "files": {"deny": ["secrets/**"]},
+        "sublayouts": [{"name": "Strict", "policy": {"version": "1.0", "name": "strict", "tools": {"deny": ["Read"]}}}]});
+    fs::write(place.folder.join("repository/.aflock"), policy.to_string()).unwrap();
+    fs::create_dir_all(place.folder.join("repository/public")).unwrap();
+    let running = notary(&place, &[]);
+    place.start();
+    let call = |id: &str, tool: &str, input: Value, more: &str| {
+        let more = format!(r#","tool_name":"{tool}","tool_input":{input},"tool_use_id":"{id}"{more}"#);
+        place.payload("PreToolUse", &more)
+    };
+    let shell = |id: &str| call(id, "Bash", json!({"command": "cat secrets/key"}), "");
+    let strict = |id: &str| {
+        let read = json!({"file_path": place.folder.join("repository/public/key")});
+        call(id, "Read", read, r#","agent_id":"a1","agent_type":"Strict""#)
+    };
+    type Change = fn(&mut Value, &Path);
+    let (folder, agent): (Change, Change) = (
+        |payload, repository| payload["cwd"] = json!(repository.join("public")),
+        |payload, _| payload.as_object_mut().unwrap().retain(|name, _| !name.starts_with("agent_")),
+    );
+    for (payload, change) in [(shell("folder"), folder), (strict("agent"), agent)] {
+        let serving = relay(&place, change, 1);
+        let denied = place.answer(&payload);
+        assert!(denied.contains(r#""permissionDecision":"deny""#), "{denied}");
+        assert!(denied.contains("is of another folder, agent, mode, client"), "{denied}");
+        serving.join().unwrap();
+        let path = place.folder.join("state/notary.sock");
+        fs::rename(path.with_extension("real"), path).unwrap();
+    }
+    // Passed on as it is, it is answered as ever.
+    let serving = relay(&place, |_, _| {}, 2);
+    assert!(!place.answer(&call("plain", "Bash", json!({"command": "ls"}), "")).contains("deny"));
+    assert!(place.answer(&strict("again")).contains("deny"));
+    serving.join().unwrap();
+    drop(running);
+}
+
+/// A call whose notary is gone before it answers is denied, and on record as denied.
+#[test]
+fn a_call_that_nobody_answered_is_on_record() {
+    let place = Workplace::new("attacks-unanswered");
+    place.start();
+    let path = place.folder.join("state/notary.sock");
+    drop(fs::remove_file(&path));
+    let listener = UnixListener::bind(&path).unwrap();
+    let gone = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _read = stream.read(&mut [0; 64]).unwrap();
+    });
+    let denied = place.answer(&place.write_call("lost", "src/module.rs"));
+    assert!(denied.contains(r#""permissionDecision":"deny""#) && denied.contains("make the call again"), "{denied}");
+    gone.join().unwrap();
+    fs::remove_file(&path).unwrap();
+    let transcript = json!({"type": "assistant", "message": {"id": "m1", "model": "claude-sonnet-4-5",
+        "usage": {"input_tokens": 3, "output_tokens": 5}, "content": [{"type": "tool_use", "id": "lost", "name": "Write", "input": {}}]}});
+    fs::write(place.folder.join("repository/none.jsonl"), format!("{transcript}\n")).unwrap();
+    place.answer(&place.payload("Stop", r#","stop_hook_active":false"#));
+    let output = place.writ(&["verify", SESSION, "--format", "json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["verified"], true, "{report:#}");
+    let ledger = fs::read_to_string(place.session().join("ledger.jsonl")).unwrap();
+    assert!(ledger.contains(r#""denialReason":"writ:unanswered""#), "{ledger}");
 }
 
 /// A limit of prompts holds, however many slow connections the notary has, and where it does not answer at all.

@@ -3,7 +3,7 @@
 
 Python's own library and `cryptography`, written from the pages in `spec/` alone: bundle.md (the archive and its names), ledger.md (rows and
 their chain), checkpoint.md (signed trees), notary.md (keys that were introduced), signing.md (envelopes). What it does not do: judge each
-call again (`writ verify` does), and look at transcripts that were left out. Nothing is laid out on the disk, and the ledger is read row by row."""
+call again and read the transcripts (`writ verify` does). Nothing is laid out on the disk, and the ledger is read row by row."""
 import argparse, base64, datetime, decimal, hashlib, json, math, os, re, stat, sys
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -201,7 +201,7 @@ class Ledger:
         self.count, self.seal, self.stack = 0, "0" * 64, []
         self.roots, self.signers, self.state = {}, {}, {}
         self.stops, self.last_act, self.ended, self.over = [], -1, False, False
-        self.named, self.genesis, self.first = {}, None, None
+        self.named, self.read, self.genesis, self.first = {}, {}, None, None
     def take(self, line, sizes):
         if self.count in sizes:
             self.roots[self.count], self.signers[self.count] = self.root(), self.key
@@ -243,6 +243,8 @@ class Ledger:
             if digest: self.named[place.format(digest[7:])] = (digest[7:], None)
         # Texts of rules, as they were when the policy was accepted.
         for digest in detail["rules"].values() if isinstance(detail.get("rules"), dict) else (): self.named[f"policies/{digest[7:]}"] = (digest[7:], None)
+        for told in (detail.get("transcripts") or {}).get("read", ()):
+            self.read[detail["transcripts"].get("main"), told["file"]] = told["to"], told["digest"] if told["from"] == 0 else None
         if event == "attested":
             told = detail["attested"]
             must(f"statements/{told['digest'][7:]}.json" not in self.named, "it names a statement a second time")
@@ -251,8 +253,7 @@ class Ledger:
     def push(self, leaf):
         size, node = self.count, leaf
         while size & 1: node, size = sha(b"\1" + self.stack.pop() + node), size >> 1
-        self.stack.append(node)
-        self.count += 1
+        self.stack, self.count = [*self.stack, node], self.count + 1
     def root(self):
         if not self.stack: return sha(b"")
         node = self.stack[-1]
@@ -296,15 +297,13 @@ def folder_name(session):
 
 def verify(path, trusted):
     bundle = Bundle(path)
-    unnamed = bundle.unnamed()
-    must(not unnamed, f"no row names {', '.join(unnamed)}")
+    must(not (unnamed := bundle.unnamed()), f"no row names {', '.join(unnamed)}")
     brought = Key.pem(bundle.read("ledger.pub"))
     must(brought.id == trusted.id and brought.text == bundle.read("ledger.pub"), "it brings another key than the one that is trusted")
     words = f"writ/bundle/v1\n{sha(bundle.text).hex()}\n".encode()
-    code = bundle.signature.decode("ascii").removesuffix("\n")
-    must(bundle.signature.endswith(b"\n") and trusted.verifies(b64(code, "the signature"), words), "the manifest is not signed by the trusted key")
-    signed = notes(bundle.read("checkpoints")) if "checkpoints" in bundle.places else []
-    must(signed, "no checkpoint: nobody signed for it")
+    code = bundle.signature.decode("ascii")
+    must(code.endswith("\n") and trusted.verifies(b64(code[:-1], "the signature"), words), "the manifest is not signed by the trusted key")
+    must(signed := notes(bundle.read("checkpoints")) if "checkpoints" in bundle.places else [], "no checkpoint: nobody signed for it")
     name = signed[0][1].removeprefix("writ/session/")
     ledger, sizes = Ledger(name, trusted), {note[2] for note in signed}
     keys = {trusted.id: trusted}
@@ -314,11 +313,12 @@ def verify(path, trusted):
         keys[ledger.key.id] = ledger.key
     must(ledger.count, "it has no rows")
     ledger.roots[ledger.count], ledger.signers[ledger.count] = ledger.root(), ledger.key
-    session = ledger.genesis.get("session")
-    must(session == bundle.manifest["session"], "the manifest is of another session")
+    must((session := ledger.genesis.get("session")) == bundle.manifest["session"], "the manifest is of another session")
     must(folder_name(session) == name, "the checkpoints are of another session")
-    covered = check_notes(signed, ledger)
-    tail(ledger, covered)
+    tail(ledger, covered := check_notes(signed, ledger))
+    made_of = {(entry["main"], entry["name"]): (entry["size"], "sha256:" + entry["sha256"]) for entry in bundle.manifest["transcripts"]}
+    for (main, file), (end, digest) in ledger.read.items():
+        must((held := made_of.get((main or ledger.genesis.get("transcript"), file), (-1, None)))[0] > end or held == (end, digest or held[1]), f"the transcript `{file}` was gone, shorter or other than what was read of it")
     for place, (digest, _) in sorted(ledger.named.items()):
         must(bundle.digests.get(place) == digest, f"`{place}`, which a row names, is missing or another")
     for place in (place for place in ledger.named if place.startswith("layers/")):
@@ -393,7 +393,7 @@ def main():
     except OSError as error: return said(1, f"error: {shown(error)}", sys.stderr)
     except (Broken, KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError, UnsupportedAlgorithm) as error: return said(3, f"NOT VERIFIED: {shown(error)}")
     until = f" up to row {covered - 1}: the session is still open" if covered < ledger.count else "" if ledger.over else f" up to row {covered - 1}: the session had not ended when the bundle was made"
-    return said(0, f"verified{until} ({ledger.count} rows, key {ledger.ledger_key.id}; calls were not judged again)")
+    return said(0, f"verified{until} ({ledger.count} rows, key {ledger.ledger_key.id}; calls were not judged again, transcripts not read)")
 
 if __name__ == "__main__":
     sys.exit(main())

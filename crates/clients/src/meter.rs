@@ -309,6 +309,11 @@ impl Meter {
         agents
     }
 
+    /// The last messages, newest first: at which rate, and how much.
+    pub fn last_messages(&self) -> impl Iterator<Item = (&Rate, Tokens)> {
+        self.messages.growing.iter().rev().map(|told| (&told.rate, told.tokens))
+    }
+
     /// How many transcripts end in a line that is cut off.
     pub fn torn(&self) -> usize {
         self.torn.0.len()

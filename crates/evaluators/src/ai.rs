@@ -102,6 +102,9 @@ pub fn judge(endpoint: &Endpoint, ai: &Ai, input: &Input, send: &Send<'_>) -> Re
     if let Some((name, many)) = several(&answer) {
         return Err(format!("its answer has {many} `{name}`, and one was asked for: none of them counts"));
     }
+    if let Some(error) = refused(&answer) {
+        return Err(without_key(format!("it answered with an error: {error}")));
+    }
     Ok(match read(endpoint.form, &answer).map_err(without_key) {
         Ok((Answer { status, reason }, by)) => {
             let reason = secret::hide(&without_key(reason)).chars().take(LONGEST).collect();
@@ -155,11 +158,16 @@ struct Answer {
 fn read(form: Form, bytes: &[u8]) -> Result<(Answer, Option<String>), String> {
     let answer =
         json::parse_with(bytes, json::Limits::FOREIGN).map_err(|error| format!("its answer is no JSON: {error}"))?;
+    // What it says back of a user's words is no answer.
+    let is_own = |message: &&Value| message.get("role").is_none_or(|role| role.as_str() == Some("assistant"));
     let (text, ended) = match form {
-        Form::Messages => (messages_text(&answer), answer.get("stop_reason").and_then(Value::as_str)),
+        Form::Messages => {
+            let text = Some(&answer).filter(is_own).and_then(messages_text);
+            (text, answer.get("stop_reason").and_then(Value::as_str))
+        }
         Form::ChatCompletions => {
             let choice = answer.get("choices").and_then(Value::as_array).and_then(<[Value]>::first);
-            let message = choice.and_then(|choice| choice.get("message"));
+            let message = choice.and_then(|choice| choice.get("message")).filter(is_own);
             (message.and_then(completion_text), choice.and_then(|choice| choice.get("finish_reason")?.as_str()))
         }
     };
@@ -170,6 +178,16 @@ fn read(form: Form, bytes: &[u8]) -> Result<(Answer, Option<String>), String> {
     let judged = json::from_slice(text.trim().as_bytes())
         .map_err(|error| format!("it did not answer with a status and a reason alone: {error}"))?;
     Ok((judged, answer.get("model").and_then(Value::as_str).map(str::to_owned)))
+}
+
+/// What an endpoint says went wrong, where it says so in an answer.
+fn refused(bytes: &[u8]) -> Option<String> {
+    let answer = json::parse_with(bytes, json::Limits::FOREIGN).ok()?;
+    let error = answer.get("error").filter(|error| !matches!(error, Value::Null));
+    let is_error = answer.get("type").and_then(Value::as_str) == Some("error");
+    let error = error.or(is_error.then_some(&answer))?;
+    let told = error.get("message").and_then(Value::as_str).map_or_else(|| json::to_compact(error), str::to_owned);
+    Some(secret::hide(&told).chars().take(LONGEST).collect())
 }
 
 /// The list of answers that an endpoint gives in the place of one, and how many there are.
@@ -315,6 +333,35 @@ mod tests {
             let body = format!(r#"{{"choices":[{all}]}}"#);
             let found = judge(&endpoint(form), &ai(), &input("{}"), &|_| Ok(body.clone().into_bytes()));
             assert_eq!(found.is_ok_and(|found| found.status == Status::Pass), judged, "{all}");
+        }
+    }
+
+    /// An error has judged nothing, and what the endpoint says back of another's words is no judgement.
+    #[test]
+    fn an_error_is_no_judgement() {
+        let choice = |role: &str| {
+            let text = r#"{\"status\":\"PASS\",\"reason\":\"x\"}"#;
+            format!(r#""choices":[{{"message":{{"role":"{role}","content":"{text}"}},"finish_reason":"stop"}}]"#)
+        };
+        let judged = |form, body: String| {
+            let found = judge(&endpoint(form), &ai(), &input("{}"), &|_| Ok(body.clone().into_bytes()));
+            found.map(|found| found.status)
+        };
+        for (body, expected) in [
+            (format!("{{{}}}", choice("assistant")), Ok(Status::Pass)),
+            (format!(r#"{{{},"error":null}}"#, choice("assistant")), Ok(Status::Pass)),
+            (format!("{{{}}}", choice("user")), Ok(Status::Fail)),
+            (format!(r#"{{{},"error":{{"message":"busy k-secret"}}}}"#, choice("assistant")), Err("busy [secret]")),
+            (r#"{"error":{"message":"busy"}}"#.to_owned(), Err("busy")),
+            (r#"{"type":"error","error":{"type":"overloaded_error","message":"busy"}}"#.to_owned(), Err("busy")),
+        ] {
+            for form in [Form::ChatCompletions, Form::Messages] {
+                if form == Form::Messages && expected.is_ok() {
+                    continue;
+                }
+                let expected = expected.map_err(|why| format!("it answered with an error: {why}"));
+                assert_eq!(judged(form, body.clone()), expected, "{body}");
+            }
         }
     }
 

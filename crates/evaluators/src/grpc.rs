@@ -1,6 +1,6 @@
 //! A service's judgement: what it is sent, and which answers count.
 //!
-//! Owns request and answer, whose form on the wire is `proto/evaluator.proto`. Refuses to connect, which the caller does. Invariant: only an
+//! Owns request and answer, whose form on the wire is [`PROTO`]. Refuses to connect, which the caller does. Invariant: only an
 //! answer that says PASS is one.
 
 use writ_core::{Digest, secret};
@@ -9,6 +9,8 @@ use crate::input::Input;
 use crate::named::Grpc;
 use crate::{Judgement, Status};
 
+/// The service in protocol buffers.
+pub const PROTO: &str = include_str!("../proto/writ/evaluator/v1/evaluator.proto");
 /// Longest reason that is kept, in characters.
 const LONGEST: usize = 2000;
 

@@ -53,8 +53,10 @@ pub struct Claims {
 #[derive(Serialize, Deserialize)]
 struct Header {
     alg: String,
-    kid: String,
-    typ: String,
+    #[serde(default)]
+    kid: Option<String>,
+    #[serde(default)]
+    typ: Option<String>,
 }
 
 /// Why a token is refused.
@@ -66,6 +68,12 @@ pub enum TokenError {
     /// Another algorithm.
     #[error("it is signed with another algorithm than ES256")]
     Algorithm,
+    /// It is of another type, or says of none.
+    #[error("its header has no `typ` that is `JWT`")]
+    Type,
+    /// It says of no key.
+    #[error("its header has no `kid`, so that nobody can tell whose it is")]
+    NoKey,
     /// Another key, as after a restart of the notary.
     #[error("it is signed with another key than the notary's: ask for a new one")]
     OtherKey,
@@ -111,7 +119,11 @@ impl TokenKey {
 
     /// The token that says so.
     pub fn sign(&self, claims: &Claims) -> Result<String, KeyError> {
-        let header = Header { alg: "ES256".to_owned(), kid: self.public.key_id().to_string(), typ: "JWT".to_owned() };
+        let header = Header {
+            alg: "ES256".to_owned(),
+            kid: Some(self.public.key_id().to_string()),
+            typ: Some("JWT".to_owned()),
+        };
         let part = |text: String| URL_SAFE_NO_PAD.encode(text);
         let signed = format!("{}.{}", part(json::to_canonical(&header)), part(json::to_canonical(claims)));
         let signature = self.pair.sign(&SystemRandom::new(), signed.as_bytes());
@@ -148,11 +160,13 @@ fn read(token: &str, key: &PublicKey) -> Result<Claims, TokenError> {
     if named.alg != "ES256" {
         return Err(TokenError::Algorithm);
     }
-    if named.typ != "JWT" {
-        return Err(TokenError::Malformed);
+    if named.typ.as_deref() != Some("JWT") {
+        return Err(TokenError::Type);
     }
-    if named.kid != key.key_id().to_string() {
-        return Err(TokenError::OtherKey);
+    match named.kid {
+        None => return Err(TokenError::NoKey),
+        Some(kid) if kid != key.key_id().to_string() => return Err(TokenError::OtherKey),
+        Some(_) => {}
     }
     let signed = token.get(..header.len() + 1 + claims.len()).unwrap_or_default();
     let signature = decode(signature)?;
@@ -206,6 +220,16 @@ mod tests {
         };
         for alg in ["none", "HS256", "RS256", "es256"] {
             assert_eq!(check(&header(alg)), Err(TokenError::Algorithm), "{alg}");
+        }
+        for (header, error) in [
+            (r#"{"alg":"none"}"#, TokenError::Algorithm),
+            (r#"{"alg":"HS256","typ":"JWT"}"#, TokenError::Algorithm),
+            (r#"{"alg":"ES256","typ":"JWT"}"#, TokenError::NoKey),
+            (r#"{"alg":"ES256","kid":"x"}"#, TokenError::Type),
+            (r#"{"alg":"ES256","kid":"x","typ":"JWT"}"#, TokenError::OtherKey),
+        ] {
+            let token = format!("{}.{}.{}", URL_SAFE_NO_PAD.encode(header), parts[1], parts[2]);
+            assert_eq!(check(&token), Err(error), "{header}");
         }
         assert_eq!(check(&format!("{}.{}.", parts[0], parts[1])), Err(TokenError::Signature));
         let bent = other.sign(&claims()).unwrap();

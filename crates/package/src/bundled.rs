@@ -100,14 +100,14 @@ pub struct Unread {
     pub why: String,
 }
 
-/// What is said of a package in a layout, each read or told why not.
+/// What is said of a package in a layout, each read or told why not; one that was changed is an error.
 pub fn said(layout: &Layout, subject: &Descriptor) -> Result<(Vec<Said>, Vec<Unread>), LayoutError> {
     let (mut good, mut bad) = (Vec::new(), Vec::new());
     for (descriptor, manifest) in layout.referrers(subject.digest)?.into_iter().take(MAX) {
         if manifest.kind() != MEDIA_TYPE {
             continue;
         }
-        match one(layout, &descriptor, &manifest) {
+        match one(layout, &descriptor, &manifest)? {
             Ok(said) => good.push(said),
             Err(why) => bad.push(Unread { digest: descriptor.digest, why }),
         }
@@ -115,13 +115,19 @@ pub fn said(layout: &Layout, subject: &Descriptor) -> Result<(Vec<Said>, Vec<Unr
     Ok((good, bad))
 }
 
-fn one(layout: &Layout, descriptor: &Descriptor, manifest: &Manifest) -> Result<Said, String> {
-    let [layer] = manifest.layers.as_slice() else { return Err("it has not one layer".to_owned()) };
+fn one(layout: &Layout, descriptor: &Descriptor, manifest: &Manifest) -> Result<Result<Said, String>, LayoutError> {
+    let [layer] = manifest.layers.as_slice() else { return Ok(Err("it has not one layer".to_owned())) };
     if layer.size > MAX_BUNDLE {
-        return Err(format!("its bundle has more than {MAX_BUNDLE} bytes"));
+        return Ok(Err(format!("its bundle has more than {MAX_BUNDLE} bytes")));
     }
-    layout.check(&manifest.config).map_err(|error| error.to_string())?;
-    let bytes = layout.read(layer).map_err(|error| error.to_string())?;
+    match layout.check(&manifest.config).and_then(|()| layout.read(layer)) {
+        Ok(bytes) => Ok(read(descriptor, bytes)),
+        Err(error @ LayoutError::Tampered { .. }) => Err(error),
+        Err(error) => Ok(Err(error.to_string())),
+    }
+}
+
+fn read(descriptor: &Descriptor, bytes: Vec<u8>) -> Result<Said, String> {
     let bundle = Bundle::parse(&bytes).map_err(|error| error.to_string())?;
     let Content::Envelope(envelope) = &bundle.content else {
         return Err("it signs bytes and no statement".to_owned());

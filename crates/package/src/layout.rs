@@ -299,9 +299,15 @@ impl Layout {
     /// The manifest of that name or digest; the only one that is said of nothing else, where none is named.
     pub fn resolve(&self, name: Option<&str>) -> Result<Descriptor, LayoutError> {
         let index = self.index()?;
-        let is_own = |one: &&Descriptor| self.document(one).map_or(true, |document| document.subject().is_none());
         let Some(name) = name else {
-            let mut own: Vec<&Descriptor> = index.manifests.iter().filter(is_own).collect();
+            let mut own: Vec<&Descriptor> = Vec::new();
+            for one in &index.manifests {
+                match self.document(one) {
+                    Ok(document) if document.subject().is_some() => {}
+                    Err(error @ LayoutError::Tampered { .. }) => return Err(error),
+                    Ok(_) | Err(_) => own.push(one),
+                }
+            }
             own.dedup_by_key(|one| one.digest);
             return match own.as_slice() {
                 [only] => Ok((*only).clone()),
@@ -317,17 +323,22 @@ impl Layout {
         })
     }
 
-    /// The manifests of the index that are said of this one, by digest. What cannot be read says nothing: it may be of another package.
+    /// The manifests of the index that are said of this one, by digest. What cannot be read says nothing: it may be of another package; but
+    /// one that was changed may have been said of this one, and is an error.
     pub fn referrers(&self, subject: Digest) -> Result<Vec<(Descriptor, Manifest)>, LayoutError> {
         let mut out: Vec<(Descriptor, Manifest)> = Vec::new();
         for one in self.index()?.manifests {
             if out.iter().any(|(known, _)| known.digest == one.digest) {
                 continue;
             }
-            if let Ok(Document::Manifest(manifest)) = self.document(&one)
-                && manifest.subject.as_ref().is_some_and(|of| of.digest == subject)
-            {
-                out.push((one, manifest));
+            match self.document(&one) {
+                Ok(Document::Manifest(manifest))
+                    if manifest.subject.as_ref().is_some_and(|of| of.digest == subject) =>
+                {
+                    out.push((one, manifest));
+                }
+                Err(error @ LayoutError::Tampered { .. }) => return Err(error),
+                Ok(_) | Err(_) => {}
             }
         }
         out.sort_by_key(|(one, _)| one.digest);

@@ -113,12 +113,22 @@ impl Policy {
 
     /// Parses and checks a policy document. Relative patterns hang off `root`, an absolute path.
     pub fn parse(bytes: &[u8], root: &str) -> Result<Self, PolicyError> {
+        Self::parse_as(bytes, root, false)
+    }
+
+    /// Reads one that was made of something else, whose tools are called what they are called: a name like a client's tool is no slip.
+    pub fn parse_made(bytes: &[u8], root: &str) -> Result<Self, PolicyError> {
+        Self::parse_as(bytes, root, true)
+    }
+
+    fn parse_as(bytes: &[u8], root: &str, made: bool) -> Result<Self, PolicyError> {
         let text = String::from_utf8_lossy(bytes);
         let document = json::parse_with(bytes, Limits::OURS).map_err(|error| PolicyError::json(&text, &error))?;
         let mut found = Vec::new();
         schema::check(&document, Kind::Object(schema::ROOT), "", &mut found);
         semantics::check(&document, "", &mut found);
-        let mut reader = Reader { root, base: String::new(), found, warnings: Vec::new(), matchless: Vec::new() };
+        let base = String::new();
+        let mut reader = Reader { root, base, made, found, warnings: Vec::new(), matchless: Vec::new() };
         let (tools, files, domains) = reader.rules(&document);
         let consequences = Consequences::read(&document, &mut reader.found);
         let sandbox = Sandbox::read(&document, &domains, &mut reader.found);
@@ -320,6 +330,8 @@ struct Reader<'a> {
     root: &'a str,
     /// Pointer of the policy that is read: empty, or that of a sublayout's own.
     base: String,
+    /// Whether it was made of something else, with names of its own.
+    made: bool,
     found: Vec<Found>,
     warnings: Vec<String>,
     matchless: Vec<String>,
@@ -377,7 +389,7 @@ impl Reader<'_> {
         let known = Policy::tools;
         let open = rule.tool.contains('*') || rule.tool.starts_with("mcp__");
         if !open && !known().any(|known| known == rule.tool) {
-            if let Some(near) = did_you_mean(&rule.tool, known()) {
+            if let Some(near) = did_you_mean(&rule.tool, known()).filter(|_| !self.made) {
                 let help = format!("did you mean `{near}`?");
                 self.found
                     .push(Found::value(&pointer, format!("unknown tool `{}`", rule.tool), help).rule("unknown-tool"));

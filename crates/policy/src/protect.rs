@@ -261,7 +261,9 @@ pub fn is_reserved_as(program: &str, command: &Candidate) -> bool {
             let script = operands.iter().position(|word| word.as_deref().is_some_and(is_client_script));
             script.is_some_and(|at| !only_informs(operands.get(at + 1..).unwrap_or_default(), command.flags()))
         }
-        "kill" | "pkill" | "killall" => operands.iter().flatten().any(|operand| operand.contains("writ")),
+        "kill" | "pkill" | "killall" => {
+            operands.iter().flatten().any(|operand| operand.contains("writ") || operand.contains("notary"))
+        }
         _ => false,
     }
 }
@@ -316,6 +318,7 @@ mod tests {
             "claude --settings=x.json -p hi",
             "pkill -f writ",
             "killall -9 writ",
+            "pkill -f 'notary run'",
         ] {
             assert!(reserved(line), "{line}");
         }

@@ -263,6 +263,23 @@ fn local_changes_of_ruled_files_are_seen() {
     let key = r#"{"version":"1.0","name":"p","files":{"deny":["secrets/**"]}}"#;
     repo.write("secrets/key", "other\n");
     repo.check(key, &["git diff", "git diff HEAD", "git stash"], &["git diff -- src", "git diff --stat"]);
+    // What prints the same beside what it does.
+    let printed = [
+        "git status -vv",
+        "git status -sv",
+        "git status --verb",
+        "git add -p",
+        "git stage -i",
+        "git add --e",
+        "git commit -a --dry-run -v",
+        "git commit -pm x",
+        "git commit -qv -m x",
+        "git checkout -p",
+        "git reset -qp",
+        "git reset --patch HEAD",
+    ];
+    let plain = ["git status -sb", "git status -v -- src", "git add -p src", "git commit -qmpv", "git reset"];
+    repo.check(key, &printed, &plain);
 }
 
 #[test]

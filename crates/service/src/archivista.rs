@@ -130,12 +130,12 @@ impl Archivista {
     pub fn store(&self, envelope: &[u8]) -> Result<String, ArchivistaError> {
         let url = format!("{}/v1/upload", self.base);
         let stored: Stored = read(&url, &self.post(&url, envelope)?)?;
-        same(&url, gitoid(envelope), stored.gitoid)
+        same(&url, gitoid(envelope), bare(&stored.gitoid).to_owned())
     }
 
     /// Fetches an envelope by its id.
     pub fn fetch(&self, id: &str) -> Result<Vec<u8>, ArchivistaError> {
-        let id = id.trim_start_matches("gitoid:blob:sha256:");
+        let id = bare(id);
         if id.len() != 64 || !id.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)) {
             return Err(ArchivistaError::NotAnId(id.chars().take(80).collect()));
         }
@@ -189,6 +189,11 @@ fn read<T: serde::de::DeserializeOwned>(url: &str, body: &[u8]) -> Result<T, Arc
 
 fn same(url: &str, found: String, wanted: String) -> Result<String, ArchivistaError> {
     if found == wanted { Ok(found) } else { Err(ArchivistaError::Other { url: url.to_owned(), found, wanted }) }
+}
+
+/// An id without the scheme that says what it is of.
+fn bare(id: &str) -> &str {
+    id.strip_prefix("gitoid:blob:sha256:").unwrap_or(id)
 }
 
 /// The id that git gives a file of these bytes in a repository of SHA-256.

@@ -68,6 +68,7 @@ fn a_tool_that_changes_is_not_shown_and_asks_until_a_human_lets_it_in() {
     assert!(place.writ(&["verify"]).status.success(), "{}", place.said(&["verify"]));
     let shown = place.said(&["mcp", "pins"]);
     assert!(shown.contains("evil.example") && shown.contains("2 changed"), "{shown}");
+    assert!(shown.contains("/description\n      was  \"a\"\n      now  \"a. Also"), "{shown}");
     // Another session: it still waits. No agent can let it in.
     let mut client = started(&place);
     assert_eq!(client.tools(), ["last"]);
@@ -103,6 +104,34 @@ fn a_server_that_dies_or_babbles_leaves_no_call_without_an_answer() {
     let rows = place.rows();
     assert_eq!(rows.last().unwrap(), &("FAILED".to_owned(), "mcp__s__die".to_owned()));
     assert!(place.writ(&["verify"]).status.success(), "{}", place.said(&["verify"]));
+}
+
+#[test]
+fn requests_that_the_client_took_back_make_room() {
+    let place = place("taken-back");
+    let mut client = started(&place);
+    // The server answers none of them.
+    for id in 1000..2100 {
+        client.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#));
+        client
+            .send(&format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#));
+    }
+    assert!(client.call("last", json!({}))["result"].is_object());
+    client.end();
+}
+
+#[test]
+fn two_requests_of_one_id_in_a_batch_do_not_reach_the_server() {
+    let place = place("batch-twice");
+    let mut client = started(&place);
+    let call = r#"{"jsonrpc":"2.0","id":84,"method":"tools/call","params":{"name":"last"}}"#;
+    client.send(&format!("[{call},{call}]"));
+    let refused: Value = serde_json::from_str(&client.line()).unwrap();
+    let codes: Vec<&Value> = refused.as_array().unwrap().iter().map(|one| &one["error"]["code"]).collect();
+    assert_eq!(codes, [-32050, -32050], "{refused}");
+    assert!(client.call("first", json!({}))["result"].is_object());
+    client.end();
+    assert_eq!(fs::read_to_string(place.repository().join("calls")).unwrap(), "first\n");
 }
 
 #[test]

@@ -4,15 +4,16 @@
 //! says why.
 
 use std::collections::HashSet;
+use std::net::IpAddr;
 
 use cedar_policy::{Authorizer, Decision, Entities, Entity, EntityUid, PolicyId};
 use serde::Serialize;
-use writ_core::json::Value;
+use writ_core::json::{Object, Value};
 
 use super::request::{BadRequest, Request, uid};
 use super::rules::Rules;
 use crate::agent::Agent;
-use crate::directive::Directive;
+use crate::directive::{Cred, Directive, Inject};
 use crate::names::{Resolved, resolve, tool_name};
 use crate::reference::{absolute_path, host_matches, is_host, path_within};
 
@@ -179,7 +180,37 @@ fn normal(agent: &Agent, request: &Request) -> Result<Request, BadRequest> {
         }
         _ => {}
     }
+    if request.text("path").is_some() || request.text("host").is_some() {
+        let mut context = Object::new();
+        for (name, value) in request.context.iter() {
+            context.push(name, said(request, name, value)?);
+        }
+        out.context = context;
+    }
     Ok(out)
+}
+
+/// A member of the context as policies compare it: a host is one, and no path leads to another than it names.
+fn said(request: &Request, name: &str, value: &Value) -> Result<Value, BadRequest> {
+    let text = value.as_str().filter(|text| !text.is_empty());
+    Ok(match (name, text) {
+        ("host", Some(host)) if !is_host(host) && host.parse::<IpAddr>().is_err() => {
+            return Err(BadRequest(format!("`host` in the context: `{host}` is no host")));
+        }
+        ("host", Some(host)) => Value::from(host.to_ascii_lowercase()),
+        // The path of an address is the server's to read.
+        ("path", Some(path)) if request.action.name != "network.egress" => {
+            let wrong = |why: &str| BadRequest(format!("`path` in the context: `{path}`: {why}"));
+            if path.starts_with('/') {
+                Value::from(absolute_path(path).map_err(wrong)?)
+            } else if path.split('/').any(|part| part == "..") {
+                return Err(wrong("the path has `..` in it"));
+            } else {
+                value.clone()
+            }
+        }
+        _ => value.clone(),
+    })
 }
 
 /// Why a resource is not the agent's: it is not declared.
@@ -204,6 +235,15 @@ fn undeclared(agent: &Agent, request: &Request) -> Option<String> {
             let cred = agent.creds().find(|(_, cred)| cred.name == id);
             if cred.is_some_and(|(_, cred)| !cred.hosts.iter().any(|pattern| host_matches(pattern, host))) {
                 return Some(format!("the secret `{id}` is not bound to the host of the request"));
+            }
+            let place = |cred: &Cred| if cred.inject == Inject::Query { "query" } else { "header" };
+            if let Some((other, (_, cred))) = request.text("inject").filter(|other| !other.is_empty()).zip(cred)
+                && other != place(cred)
+            {
+                return Some(format!(
+                    "the secret `{id}` goes into the {} of a request, not into `{other}`",
+                    place(cred)
+                ));
             }
             cred.is_some()
         }
@@ -251,6 +291,54 @@ mod tests {
     use super::*;
     use crate::cedar::by_action::ByAction;
     use crate::{Options, lint};
+
+    /// A policy on what is spelled as nothing is that is asked about would forbid nothing.
+    #[test]
+    fn paths_and_hosts_in_policies_are_spelled_as_they_are_asked_about() {
+        let codes = |resource: &str| {
+            let text = format!("AGENT x\nAUDIT basic\nPOLICY\nforbid(principal, action, resource {resource});\nEND\n");
+            let found = lint(text.as_bytes(), "Agentfile", &Options::default()).found;
+            found.into_iter().filter(|found| found.is_error()).map(|found| found.code).collect::<Vec<_>>()
+        };
+        for path in ["/w/.git", "/", "/w"] {
+            assert_eq!(codes(&format!("in AgentRC::Path::\"{path}\"")), Vec::<&str>::new(), "{path}");
+        }
+        for path in ["/w/.git/", "/w/.git/**", "/w/../x", "//w", ".git", "w/x", ""] {
+            assert_eq!(codes(&format!("in AgentRC::Path::\"{path}\"")), ["path-name"], "{path}");
+        }
+        for host in ["h.example", "*.h.example", "127.0.0.1", "[::1]"] {
+            assert_eq!(codes(&format!("in AgentRC::Host::\"{host}\"")), Vec::<&str>::new(), "{host}");
+        }
+        for host in ["H.example", "h.example.", "https://h.example", "h.example:443", "*", "h.*"] {
+            assert_eq!(codes(&format!("in AgentRC::Host::\"{host}\"")), ["host-name"], "{host}");
+        }
+    }
+
+    /// What is known of a call is held to the same forms as what it is about.
+    #[test]
+    fn a_context_names_hosts_and_paths_as_they_are() {
+        let text = "AGENT x\nAUDIT basic\nTOOL builtin:shell\nNETWORK *.x.com:443\nCRED tok env:TOK host:*.x.com\nMOUNT /w rw\nPOLICY\n\
+            permit(principal, action, resource);\n\
+            forbid(principal, action == AgentRC::Action::\"tool.invoke\", resource) when { context.path like \"/etc/*\" };\nEND\n";
+        let linted = lint(text.as_bytes(), "Agentfile", &Options::default());
+        for (action, resource, context, allowed) in [
+            ("cred.resolve", "tok", r#"{"host":"a.x.com","inject":"header"}"#, true),
+            ("cred.resolve", "tok", r#"{"host":"A.x.com"}"#, true),
+            ("cred.resolve", "tok", r#"{"host":"a.x.com","inject":"query"}"#, false),
+            ("cred.resolve", "tok", r##"{"host":"evil.com#.x.com"}"##, false),
+            ("cred.resolve", "tok", r#"{"host":"evil/.x.com"}"#, false),
+            ("tool.invoke", "shell", r#"{"path":"/w/a/"}"#, true),
+            ("tool.invoke", "shell", r#"{"path":"a"}"#, true),
+            ("tool.invoke", "shell", r#"{"path":""}"#, true),
+            ("tool.invoke", "shell", r#"{"path":"/w/../etc/passwd"}"#, false),
+            ("tool.invoke", "shell", r#"{"path":"../etc/passwd"}"#, false),
+            ("tool.invoke", "shell", r#"{"path":"//etc/passwd"}"#, false),
+        ] {
+            let asked = format!(r#"{{"action":"{action}","resource":"{resource}","context":{context}}}"#);
+            let decided = linted.rules.decide(&linted.agent, &Request::parse(asked.as_bytes()).unwrap());
+            assert_eq!(decided.is_allowed(), allowed, "{asked} {decided:?} {:?}", linted.found);
+        }
+    }
 
     /// What is asked of sorted policies is what Cedar says of all of them.
     #[test]

@@ -18,6 +18,7 @@ use super::split::{place_at, split, without_names, words};
 use crate::agent::Agent;
 use crate::diagnostic::{Diagnostic, Place};
 use crate::names::{Resolved, resolve, tool_name};
+use crate::reference::{absolute_path, is_host};
 
 /// Most policies of one file.
 const MAX_POLICIES: usize = 2000;
@@ -188,6 +189,7 @@ impl Rules {
     fn names(&self, agent: &Agent, found: &mut Vec<Diagnostic>) {
         for (id, rule) in self.each() {
             let Some(policy) = self.all.policy(id).filter(|_| rule.directive.is_none()) else { continue };
+            self.spellings((agent, rule), policy, found);
             let mut tools: Vec<String> = policy.entity_literals().iter().filter_map(|uid| id_of(uid, "Tool")).collect();
             tools.sort();
             tools.dedup();
@@ -219,6 +221,32 @@ impl Rules {
                     Resolved::Tool(_) | Resolved::Later(_) | Resolved::Unknown => {}
                 }
             }
+        }
+    }
+
+    /// Paths and hosts that are spelled as nothing is that is asked about: a policy on one would never apply.
+    fn spellings(&self, (agent, rule): (&Agent, &Rule), policy: &Policy, found: &mut Vec<Diagnostic>) {
+        for uid in policy.entity_literals() {
+            let path = id_of(&uid, "Path").filter(|id| absolute_path(id).as_ref() != Ok(id) || id.contains('*'));
+            let host = id_of(&uid, "Host").filter(|id| {
+                let name = id.strip_prefix("*.").unwrap_or(id);
+                !is_host(name) || *id != id.to_ascii_lowercase()
+            });
+            let (code, word, kind, form) = match (path, host) {
+                (Some(path), _) => {
+                    ("path-name", path, "path", "an absolute path without `.`, `..`, `//`, `*` and a slash at its end")
+                }
+                (None, Some(host)) => (
+                    "host-name",
+                    host,
+                    "host",
+                    "a host's name in small letters, without scheme, port and a dot at its end",
+                ),
+                (None, None) => continue,
+            };
+            let place = pinpoint(agent, rule.place, &rule.text, &format!("`{}`", lower::quoted(&word)));
+            let message = format!("`{word}` is no {kind} as one is asked about, so that a policy on it never applies");
+            found.push(Diagnostic::error(code, place, message, format!("write {form}")));
         }
     }
 

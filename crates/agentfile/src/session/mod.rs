@@ -58,7 +58,7 @@ fn lowered(bytes: &[u8], linted: Linted, root: &str, placed: &Placed) -> Result<
     }
     let root = root.trim_end_matches('/');
     let document = json::to_compact(&Document::of(&linted.agent, root, placed));
-    let policy = Policy::parse(document.as_bytes(), root)?;
+    let policy = Policy::parse_made(document.as_bytes(), root)?;
     let also = Cedar {
         agent: linted.agent,
         rules: linted.rules,

@@ -159,6 +159,9 @@ pub enum AttestationCommand {
         /// Where it is written; standard output when left out.
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
+        /// Replace that file, where it is there.
+        #[arg(long)]
+        force: bool,
     },
     /// List the signed statements that an Archivista has about something with a digest.
     #[command(

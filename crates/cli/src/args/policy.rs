@@ -125,8 +125,12 @@ pub enum PolicyCommand {
                       said yes."
     )]
     Add(AddArgs),
-    /// Print the JSON Schema for editors.
-    Schema,
+    /// Print the JSON Schema for editors, or what services implement that evaluate.
+    Schema {
+        /// Print the gRPC service that `evaluators.grpc` names, in protocol buffers (`.proto`).
+        #[arg(long)]
+        services: bool,
+    },
     /// Accept the policy as it is now for a running session. Only a human at a terminal can.
     Accept {
         /// The session; the newest of this repository when left out.

@@ -135,7 +135,11 @@ struct Outcome<'a> {
 fn verify(args: &VerifyRunArgs) -> Result<(), Failure> {
     let cwd = environment::cwd()?;
     let store = store(&environment::home())?;
-    let named = args.run_id.as_deref().filter(|id| !id.is_empty());
+    let named = args.run_id.as_deref();
+    if named == Some("") {
+        let why = "`--run-id`, or `CURRENT_RUN`, is empty and names no run: did `writ agentflow start` fail? Without both, the last run counts";
+        return Err(Failure::Usage(why.to_owned()));
+    }
     let subject = agentflow::subject(&store, &repository(&cwd), named).map_err(failure)?;
     let human = args.format.format == Format::Human;
     let (run, sessions, mut wrong) = match subject {

@@ -67,7 +67,11 @@ fn named(store: &Store, id: &SessionId) -> Result<Vec<(String, String, Digest)>,
 }
 
 /// Fetches one, whose bytes are those that its id names.
-pub fn fetch(gitoid: &str, from: &str, to: Option<&Path>) -> Result<(), Failure> {
+pub fn fetch(gitoid: &str, from: &str, to: Option<&Path>, force: bool) -> Result<(), Failure> {
+    if let Some(to) = to.filter(|to| !force && to.exists()) {
+        let why = format!("{} is there already: give another `-o`, or `--force` to replace it", to.display());
+        return Err(Failure::could_not(why));
+    }
     let bytes = Archivista::at(from).fetch(gitoid).map_err(Failure::could_not)?;
     match to {
         Some(to) => {

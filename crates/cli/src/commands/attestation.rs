@@ -61,9 +61,9 @@ pub fn run(command: &AttestationCommand) -> Result<(), Failure> {
             for_people("sends statements to a store")?;
             archivista::push(session.as_deref(), to, format.format)
         }
-        AttestationCommand::Fetch { gitoid, from, output } => {
+        AttestationCommand::Fetch { gitoid, from, output, force } => {
             for_people("fetches statements from a store")?;
-            archivista::fetch(gitoid, from, output.as_deref())
+            archivista::fetch(gitoid, from, output.as_deref(), *force)
         }
         AttestationCommand::Search { digest, at, format } => {
             for_people("asks a store")?;

@@ -82,7 +82,8 @@ fn to_file(store: &Store, id: &SessionId, args: &ExportArgs, to: &Path) -> Resul
 fn tell_left_out(made: &Exported) {
     if made.left_out > 0 {
         output::note(format!(
-            "left out: {} of its transcripts, so that it is verified by its rows alone; `--transcripts` takes them along",
+            "left out: {} of its transcripts, so that it is verified by its rows alone; `--transcripts` takes them along, and \
+             `writ verify` asks here whether they agree with the rows",
             made.left_out
         ));
     }

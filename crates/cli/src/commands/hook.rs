@@ -121,7 +121,10 @@ fn answer(client: &'static dyn Client) -> String {
     let answer = match notary::ask(&home, client, &cwd, bytes) {
         Asked::Told(answer) => answer,
         // It may have decided: another decision beside it would be a second row of one call.
-        Asked::Broken(error) => return refuse(client, NOTARY, bytes, &error),
+        Asked::Broken(error) => {
+            notary::unanswered::of_payload(bytes, client, &home, &error.to_string());
+            return refuse(client, NOTARY, bytes, &error);
+        }
         Asked::NotThere(_) => hook::answer(bytes, client, &home, &cwd),
     };
     answer.notes.iter().for_each(|note| drop(writeln!(std::io::stderr(), "{}", visible::line(note))));
@@ -136,7 +139,7 @@ fn ask(supervisor: &str, client: &dyn Client, cwd: &str, zsh: bool, bytes: &[u8]
 
 /// What is answered where whoever should have answered cannot be asked.
 fn refuse(client: &dyn Client, who: &str, bytes: &[u8], error: &std::io::Error) -> String {
-    let why = format!("writ denies: {who} cannot be asked ({error})");
+    let why = format!("writ denies: {who} cannot be asked ({error}): make the call again");
     client.render(&Answer::refuse(client.hints(bytes).event.as_deref(), &why))
 }
 

@@ -1,6 +1,5 @@
 //! `writ mcp pins`: what servers' tools were when they were first seen, and a human's yes to what they are now.
 
-use writ_core::json;
 use writ_engine::governing::in_force;
 use writ_engine::mcp::pins::{Pin, Pins};
 use writ_engine::session::state::short;
@@ -39,7 +38,10 @@ fn list(args: &FormatArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One tool; of a changed one what the model would read of it, before and now.
+/// Most members of a tool that are shown.
+const MOST: usize = 50;
+
+/// One tool; of a changed one each member that is another, before and now: the model reads all of them.
 fn show(name: &str, pin: &Pin) {
     let digest = |pin: &Pin| pin.accepted.as_ref().map_or_else(String::new, |seen| short(seen.digest));
     let mark = match (&pin.accepted, &pin.found) {
@@ -51,10 +53,18 @@ fn show(name: &str, pin: &Pin) {
     if pin.found.is_none() {
         return;
     }
-    for (word, text) in ["was", "now"].into_iter().zip(pin.descriptions()) {
-        if let Some(text) = text {
-            output::line(format!("    {}  {}", output::dim(word), output::plain(&json::compact(&text.into()))));
+    let changes = pin.changes();
+    for (pointer, values) in changes.iter().take(MOST) {
+        output::line(format!("    {}", output::plain(pointer)));
+        for (word, value) in ["was", "now"].into_iter().zip(values) {
+            if let Some(value) = value {
+                output::line(format!("      {}  {}", output::dim(word), output::plain(value)));
+            }
         }
+    }
+    if changes.len() > MOST {
+        let more = changes.len() - MOST;
+        output::line(format!("    and {more} more: `writ mcp pins --format json` has all"));
     }
 }
 

@@ -47,7 +47,11 @@ pub fn run(command: PolicyCommand) -> Result<(), Failure> {
         PolicyCommand::Learn(args) => learn::run(&args),
         PolicyCommand::Diff(args) => diff::run(&args),
         PolicyCommand::Add(args) => add::run(&args),
-        PolicyCommand::Schema => {
+        PolicyCommand::Schema { services: true } => {
+            output::document(writ_evaluators::grpc::PROTO.trim_end());
+            Ok(())
+        }
+        PolicyCommand::Schema { services: false } => {
             output::print_json(&Policy::schema());
             Ok(())
         }

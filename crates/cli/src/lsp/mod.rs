@@ -6,6 +6,7 @@
 mod aflock;
 mod agentfile;
 mod text;
+mod wire;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -112,7 +113,7 @@ pub struct Suggestion {
 
 /// Answers an editor on standard input and output until it says that it is done.
 pub fn serve() -> Result<(), Failure> {
-    let (connection, threads) = Connection::stdio();
+    let (connection, threads) = wire::connect()?;
     let capabilities = ServerCapabilities {
         text_document_sync: Some(TextDocumentSyncCapability::Kind(TextDocumentSyncKind::FULL)),
         hover_provider: Some(HoverProviderCapability::Simple(true)),
@@ -131,7 +132,12 @@ pub fn serve() -> Result<(), Failure> {
     connection.initialize_finish(id, answer).map_err(Failure::could_not)?;
     let ended = Server { connection: &connection, open: HashMap::new() }.run();
     drop(connection);
-    ended.and_then(|()| threads.join().map_err(Failure::could_not))
+    ended.and_then(|()| {
+        threads.into_iter().try_for_each(|thread| match thread.join() {
+            Ok(done) => done.map_err(Failure::could_not),
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    })
 }
 
 /// A document with its kind.

@@ -114,7 +114,8 @@ pub fn mask(text: &str) -> Cow<'_, str> {
         let long = |(start, least): &&(&str, usize)| {
             rest.strip_prefix(start).is_some_and(|tail| tail.chars().take_while(|c| is_token(*c)).count() >= *least)
         };
-        if SHAPES.iter().any(|shape| long(&shape)) {
+        let of_a_bot = || text.get(..at).is_some_and(is_bot) && long(&&("AA", 33));
+        if SHAPES.iter().any(|shape| long(&shape)) || of_a_bot() {
             let length = rest.find(|c| !is_token(c) && c != '.').unwrap_or(rest.len());
             out.push_str(text.get(done..at).unwrap_or_default());
             out.push_str(MASK);
@@ -126,6 +127,12 @@ pub fn mask(text: &str) -> Cow<'_, str> {
     }
     out.push_str(text.get(done..).unwrap_or_default());
     Cow::Owned(out)
+}
+
+/// Whether a text ends in the number of a bot, as it stands before its token: `123456789:`.
+fn is_bot(before: &str) -> bool {
+    let digits = |before: &str| before.bytes().rev().take_while(u8::is_ascii_digit).count();
+    before.strip_suffix(':').is_some_and(|before| digits(before) >= 8)
 }
 
 /// A host's name with the labels masked that are tokens. Names of hosts have no upper case left that a shape could be known by.

@@ -1,12 +1,14 @@
 //! Names whose values are secrets: of variables, options, members, parameters.
 
 /// Words that make a name one.
-const WORDS: [&str; 26] = [
+const WORDS: [&str; 28] = [
     "otp",
     "passcode",
     "requirepass",
     "masterauth",
     "password",
+    "passwords",
+    "passphrases",
     "passwd",
     "passphrase",
     "passwort",

@@ -30,7 +30,17 @@ pub(super) fn masked(text: &str) -> String {
             before = ' ';
             continue;
         }
-        let member = name == "pwd" && after.trim_start_matches(['"', '\'']).starts_with(':');
+        // `<password>…</password>`
+        if before == '<' && after.starts_with('>') && is_secret(name) {
+            let (body, more) = after.split_at(after.find('<').unwrap_or(after.len()));
+            out.push_str(if body.len() > 1 { ">" } else { body });
+            out.push_str(if body.len() > 1 { MASK } else { "" });
+            rest = more;
+            before = ' ';
+            continue;
+        }
+        let member = name == "auth" && is_login(after)
+            || name == "pwd" && after.trim_start_matches(['"', '\'']).starts_with(':');
         let netrc = name == "password" && after.starts_with(' ') && logs_in;
         if netrc {
             out.push(' ');
@@ -49,6 +59,14 @@ pub(super) fn masked(text: &str) -> String {
     }
     out.push_str(rest);
     out
+}
+
+/// Whether it is `": "…"` with something in Base64, as files of logins have it (`"auth": "dXNlcjpwYXNz"`).
+fn is_login(after: &str) -> bool {
+    let Some(value) = after.trim_start_matches(['\\', '"', '\'']).strip_prefix(':') else { return false };
+    let value = value.trim_start_matches([' ', '\\', '"', '\'']);
+    let end = value.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '+' | '/' | '=')).unwrap_or(value.len());
+    end >= 12 && end % 4 == 0
 }
 
 fn is_name(c: char) -> bool {

@@ -27,6 +27,10 @@ const MAX_LINE: u64 = 64 << 20;
 const PIECE: usize = 1 << 18;
 /// Most main conversations of one session.
 const MOST: usize = 1000;
+/// No letter of a text in UTF-8.
+const NO_TEXT: u8 = 0xff;
+/// Shortest number behind a secret's name that is taken for one.
+const MIN_DIGITS: usize = 6;
 /// Largest file beside a transcript.
 const MAX_BESIDE: u64 = 1 << 20;
 
@@ -163,7 +167,7 @@ fn read(path: &Path, to: Option<&Path>) -> Result<Copied, BundleError> {
         let shown = masked(text);
         if let Some(shown) = &shown {
             lines.push((number, Hex(leaf(text)), text.len() as u64));
-            line = [shown.as_bytes(), b"\n"].concat();
+            line = [shown.as_slice(), b"\n"].concat();
         }
         written += line.len() as u64;
         out.write_all(&line).map_err(failed)?;
@@ -178,22 +182,26 @@ fn masked_whole(path: &Path, to: &Path) -> Result<Option<u64>, BundleError> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         bytes => bytes.map_err(|source| io_error("read", path, source))?,
     };
-    let bytes = masked(&bytes).map_or(bytes, String::into_bytes);
+    let bytes = masked(&bytes).unwrap_or(bytes);
     std::fs::write(to, &bytes).map_err(|source| io_error("write", to, source))?;
     Ok(Some(bytes.len() as u64))
 }
 
-/// A line without its secrets, where it has some.
-fn masked(line: &[u8]) -> Option<String> {
+/// A line without its secrets, where it has some. One that cannot be read is none that can.
+fn masked(line: &[u8]) -> Option<Vec<u8>> {
     match json::parse_with(line, Limits::FOREIGN) {
         Ok(value) => {
             let shown = hidden(&value);
-            (shown != value).then(|| json::to_compact(&shown))
+            (shown != value).then(|| json::to_compact(&shown).into_bytes())
         }
         Err(_no_json) => {
             let text = String::from_utf8_lossy(line);
             let shown = hide(&text);
-            (shown != *text).then_some(shown)
+            let mut bytes = (shown != *text).then(|| shown.into_bytes())?;
+            if json::parse_with(&bytes, Limits::FOREIGN).is_ok() {
+                bytes.push(NO_TEXT);
+            }
+            Some(bytes)
         }
     }
 }
@@ -207,15 +215,23 @@ fn hidden(value: &Value) -> Value {
             let mut out = Object::new();
             for (name, value) in members.iter() {
                 // What stands beside such a name is a secret, whatever its shape.
-                let value = match value.as_str() {
-                    Some(text) => by_name(name, text),
-                    None => hidden(value),
-                };
-                out.push(hide(name), value);
+                out.push(hide(name), member(name, value));
             }
             Value::Object(out)
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+fn member(name: &str, value: &Value) -> Value {
+    match value {
+        Value::String(text) => by_name(name, text),
+        Value::Number(number) if number.to_string().len() >= MIN_DIGITS => match by_name(name, &number.to_string()) {
+            Value::String(shown) if shown != number.to_string() => Value::String(shown),
+            _ => value.clone(),
+        },
+        Value::Array(items) => Value::Array(items.iter().map(|item| member(name, item)).collect()),
+        _ => hidden(value),
     }
 }
 
@@ -245,9 +261,28 @@ mod tests {
             format!(r#"{{"a":[{{"b":"{token}"}}]}}"#),
             format!("no json {token}"),
             r#"{"password":"hunter2hunter2"}"#.to_owned(),
+            r#"{"passwords":["hunter2hunter2"]}"#.to_owned(),
+            r#"{"x":"<password>hunter2</password>"}"#.to_owned(),
+            r#"{"x":"{\"auths\":{\"r\":{\"auth\":\"bWU6aHVudGVyMg==\",\"p\":\"hunter2\"}}}"}"#.replace("hunter2", "x"),
+            r#"{"api_key":998877665544}"#.to_owned(),
+            format!(r#"{{"x":"123456789:AA{}"}}"#, "b1C2d".repeat(7)),
         ] {
-            let shown = masked(line.as_bytes()).unwrap();
+            let shown = String::from_utf8(masked(line.as_bytes()).unwrap()).unwrap();
             assert!(!shown.contains(&token) && !shown.contains("hunter2") && shown.contains("[secret]"), "{shown}");
+        }
+        // What a model used is no secret.
+        assert_eq!(masked(br#"{"usage":{"input_tokens":123456789,"output_tokens":[1234567]}}"#), None);
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_read_stays_so() {
+        let secret = format!("ghp_{}", "a1B2".repeat(9));
+        for before in [br#"{"x":"#.as_slice(), b"{\"x\":\"\xff ", b"{\"x\":1,\"x\":\""] {
+            let line = [before, secret.as_bytes(), b"\"}"].concat();
+            assert!(json::parse_with(&line, Limits::FOREIGN).is_err());
+            let shown = masked(&line).unwrap();
+            assert!(json::parse_with(&shown, Limits::FOREIGN).is_err(), "{}", String::from_utf8_lossy(&shown));
+            assert!(!shown.windows(secret.len()).any(|part| part == secret.as_bytes()));
         }
     }
 

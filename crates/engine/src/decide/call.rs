@@ -170,7 +170,7 @@ fn record(
 }
 
 /// The folder that a path leads to now: an approval is for what is there, not for a link that leads elsewhere later.
-fn resolved(cwd: &str) -> Cow<'_, str> {
+pub fn resolved(cwd: &str) -> Cow<'_, str> {
     let found = Path::new(cwd).is_absolute().then(|| fs::canonicalize(cwd).ok()).flatten();
     found.and_then(|path| path.into_os_string().into_string().ok()).map_or(Cow::Borrowed(cwd), Cow::Owned)
 }

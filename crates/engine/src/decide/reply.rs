@@ -3,7 +3,9 @@
 //! Owns the words; decides nothing. Invariant: what a row says of a refusal holds no command's text (R8).
 
 use writ_core::{Answer, Decision, Digest, Event, Reply, Subject, Verdict, visible};
+use writ_policy::Policy;
 
+use crate::governing::layers::Caller;
 use crate::session::Session;
 use crate::session::shown::{Rules, cite};
 use crate::session::state::short;
@@ -29,8 +31,7 @@ pub fn reply(
     match decision.verdict {
         Verdict::Deny => Reply::Decided { verdict: Verdict::Deny, reason: explain(session, policy, decision) }.into(),
         Verdict::Ask => {
-            let grant =
-                format!("If nobody is asked here, a human lets it run once with `writ approve {}`", short(action));
+            let grant = grant(session, input, action);
             let stays =
                 if session.within.is_some() { ". Files that need a yes stay read-only in this run" } else { "" };
             let reason = format!("{}\n{grant}{stays}", explain(session, policy, decision));
@@ -42,6 +43,18 @@ pub fn reply(
         }
         Verdict::Allow => Reply::Decided { verdict: Verdict::Allow, reason: explain(session, policy, decision) }.into(),
     }
+}
+
+/// How a human lets it run, as the policies that speak want it signed.
+fn grant(session: &Session<'_>, input: &Event, action: Digest) -> String {
+    let policies = session.policy().map(|in_force| in_force.policies(Caller::of(input.agent.as_ref())));
+    let wanted: Vec<Vec<Digest>> = policies.into_iter().flatten().filter_map(Policy::approval_keys).collect();
+    if wanted.iter().any(Vec::is_empty) {
+        return "If nobody is asked here, nobody can let it run: `approvals.keys` names no key".to_owned();
+    }
+    let key = if wanted.is_empty() { "" } else { " --key FILE" };
+    let (action, whose) = (short(action), if wanted.is_empty() { "" } else { ", one of those in `approvals.keys`" });
+    format!("If nobody is asked here, a human lets it run once with `writ approve {action}{key}`{whose}")
 }
 
 /// The reasons behind a verdict, for people.

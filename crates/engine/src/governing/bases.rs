@@ -14,18 +14,16 @@ use writ_agentfile::placed::{BASE, Placed, base_address, placement_lines};
 use writ_agentfile::reference::OciRef;
 use writ_agentfile::{Agent, Lock};
 use writ_package::Layout;
-use writ_package::check::check;
+use writ_package::check::{check, manifest};
 use writ_store::regular_file;
 
 use super::error::Missing;
-use super::layers::Source;
+use super::layers::{AGENT_LOCK, Source};
 
 /// Largest lock.
 const MAX_LOCK: u64 = 16 << 20;
 /// What an image comes to: it bounds nothing.
 const IMAGE: &str = r#"{"name":"image","version":"1.0"}"#;
-/// The lock's name.
-const LOCK: &str = "agentrc.lock";
 
 /// Where bases are found.
 pub struct Bases {
@@ -62,6 +60,14 @@ impl Bases {
         };
         let base = self.locked(from, reference)?;
         if !base.package {
+            // Whoever says that a package is an image is rid of its ceiling.
+            if self.is_package(&base) {
+                let name = format!("{}/{}@{}", base.registry, base.name, base.digest);
+                let why = format!(
+                    "the lock says that its base {name} is an image, and it is an agent's package: a human runs `writ lock`"
+                );
+                return Err(Missing { rule: "bad-base", why });
+            }
             return Ok(IMAGE.as_bytes().to_vec());
         }
         let (text, lock) = self.package(&base)?;
@@ -94,7 +100,7 @@ impl Bases {
         let read;
         let lock = match from {
             Source::File(path) => {
-                let path = path.with_file_name(LOCK);
+                let path = path.with_file_name(AGENT_LOCK);
                 let bytes = regular_file::read(&path, MAX_LOCK)
                     .map_err(|error| missing(format!("`FROM {reference}` needs {}: {error}", path.display())))?;
                 let bad = |error| missing(format!("{}: {error}", path.display()));
@@ -109,6 +115,16 @@ impl Bases {
         };
         let base = lock.base_image.clone().filter(|base| base.is_named(reference));
         base.ok_or_else(|| missing(format!("the lock says nothing of `FROM {reference}`")))
+    }
+
+    /// Whether Writ's own layout has it as an agent's package.
+    fn is_package(&self, base: &BaseImage) -> bool {
+        let layout = self.packages.as_ref().and_then(|folder| Layout::open(folder).ok());
+        let found = layout.and_then(|layout| {
+            let descriptor = layout.resolve(Some(&base.digest)).ok()?;
+            manifest(&layout, &descriptor).ok()
+        });
+        found.is_some()
     }
 
     /// A package's Agentfile and lock, from Writ's own layout.

@@ -67,10 +67,12 @@ pub enum GoverningError {
         path: PathBuf,
     },
     /// The trust settings want a signature by somebody trusted.
-    #[error("the policy {} is not signed by a key you trust, and your settings require that", path.display())]
+    #[error("the policy {} is {why}, and your settings require that it is trusted", path.display())]
     NotTrusted {
         /// The file.
         path: PathBuf,
+        /// What it is instead.
+        why: String,
     },
     /// The pinned keys cannot be read.
     #[error(transparent)]

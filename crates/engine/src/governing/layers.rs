@@ -7,6 +7,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use writ_agentfile::placed::BASE;
 use writ_core::{Agent, Digest, Timestamp, json};
 use writ_policy::{Limit, Measure, Named, Own, Policy, Protected, Reference, strictest};
 
@@ -197,13 +198,26 @@ pub fn content(list: &[LayerRef]) -> Option<Digest> {
     (!placeless.is_empty()).then(|| Digest::of(&to_bytes(&placeless)))
 }
 
+/// What says, beside an Agentfile, which packages and tools it names.
+pub const AGENT_LOCK: &str = "agentrc.lock";
+
 /// The files of a list, which an agent may not touch.
 pub fn protected(list: &[LayerRef]) -> Vec<Protected> {
     let files = list.iter().flat_map(|layer| layer.path.iter().chain(&layer.real));
     let mut files: Vec<&String> = files.collect();
     files.sort_unstable();
     files.dedup();
-    files.into_iter().map(|path| Protected { path: path.clone(), what: "a policy".to_owned(), secret: false }).collect()
+    let policy = |path: &String| Protected { path: path.clone(), what: "a policy".to_owned(), secret: false };
+    let mut out: Vec<Protected> = files.into_iter().map(policy).collect();
+    // Of one that names a base, what its lock says of that is as much the policy.
+    for layer in list.iter().filter(|layer| layer.address.as_deref().is_some_and(|address| address.starts_with(BASE))) {
+        let above = layer.of.and_then(|at| list.get(at)).and_then(|above| above.path.as_deref());
+        if let Some(path) = above.map(|path| Path::new(path).with_file_name(AGENT_LOCK).to_string_lossy().into_owned())
+        {
+            out.push(Protected { path, what: "the Agentfile's lock".to_owned(), secret: false });
+        }
+    }
+    out
 }
 
 /// What a layer is called: its policy's own name in plain letters, and a number where another has it already.

@@ -180,10 +180,16 @@ pub fn open_alone(
 ) -> Result<Governing, GoverningError> {
     let governing = open_at(path, bytes, root, trust, When::now())?;
     check_files(&governing)?;
-    if trust.require_signed() && !governing.signed.is_trusted() {
-        return Err(GoverningError::NotTrusted { path: path.to_owned() });
-    }
+    wanted(&governing, trust)?;
     Ok(governing)
+}
+
+/// Whether a policy is as trusted as the user's settings want it.
+fn wanted(governing: &Governing, trust: &Trust) -> Result<(), GoverningError> {
+    if !trust.require_signed() || governing.signed.is_trusted() {
+        return Ok(());
+    }
+    Err(GoverningError::NotTrusted { path: governing.path.clone(), why: governing.signed.told() })
 }
 
 /// A layer of a policy: its patterns hang off the root's folder. Whose word it may be is the caller's to say.
@@ -212,9 +218,7 @@ pub fn open_kept(
     kept: impl Fn(Digest) -> Result<Vec<u8>, GoverningError>,
 ) -> Result<Governing, GoverningError> {
     let mut governing = open_at(path, bytes, None, trust, when)?;
-    if trust.require_signed() && !governing.signed.is_trusted() {
-        return Err(GoverningError::NotTrusted { path: path.to_owned() });
-    }
+    wanted(&governing, trust)?;
     let folder = absolute(path.parent().unwrap_or(Path::new("/")));
     for at in list {
         let shown = PathBuf::from(at.place());

@@ -73,6 +73,10 @@ fn protected(home: &Home, policy: &Path) -> Vec<Protected> {
     };
     add(policy, "the policy", false);
     add(&Lock::path(policy), "the policy's lock", false);
+    if !policy.file_name().is_some_and(|own| NAMES.iter().any(|name| own == *name)) {
+        // What an Agentfile is built on stands there.
+        add(&policy.with_file_name(layers::AGENT_LOCK), "the Agentfile's lock", false);
+    }
     let folder = policy.parent().unwrap_or(Path::new("/"));
     for dir in [folder, repository(folder)] {
         for name in NAMES {

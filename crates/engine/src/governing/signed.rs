@@ -51,6 +51,17 @@ impl Signed {
         matches!(self, Self::By(_) | Self::Accepted(_))
     }
 
+    /// In words, for people.
+    pub fn told(&self) -> String {
+        match self {
+            Self::Plain => "not signed".to_owned(),
+            Self::UnknownKey(reasons) if reasons.is_empty() => "not signed by a key you trust".to_owned(),
+            Self::UnknownKey(reasons) => format!("not signed by anybody you trust: {}", reasons.join("; ")),
+            Self::NoFunctionary => "signed by none of the functionaries that it names".to_owned(),
+            Self::By(_) | Self::Accepted(_) => "signed by somebody you trust".to_owned(),
+        }
+    }
+
     /// Who signed, for people and rows.
     pub fn signers(&self) -> Option<Vec<String>> {
         if let Self::By(signers) = self { Some(signers.iter().map(ToString::to_string).collect()) } else { None }

@@ -14,7 +14,7 @@ use writ_clients::meter::{AgentUse, Meter};
 use writ_clients::transcript::{MAIN, TranscriptError, Transcripts};
 use writ_clients::usage::{Rate, Tokens};
 use writ_core::{Digest, Event, EventKind, Money, SessionId};
-use writ_policy::{Action, Measure, Policy, Usage, near, refusals};
+use writ_policy::{Action, Limit, Measure, Tally, Usage, near, refusals};
 use writ_store::{Store, regular_file};
 
 use super::prices::Prices;
@@ -29,6 +29,10 @@ const KEPT: &str = "usage";
 const MAX_KEPT: u64 = 64 << 20;
 /// Longest reason that every row repeats.
 const MAX_WHY: usize = 160;
+/// How many messages a client may be behind with, where each of its calls is done at once.
+const BEHIND: u64 = 2;
+/// How many of the last messages are looked at for how large one is.
+const LATE: usize = 8;
 
 /// Where a session keeps a table of prices.
 pub fn prices_file(digest: Digest) -> String {
@@ -59,7 +63,7 @@ pub fn measure(session: &mut Session<'_>, input: &Event) -> Result<Option<Meter>
     let known = kept(session.store, &session.id);
     let mut meter = known.clone().unwrap_or_default();
     count(session, &mut meter, input, spend)?;
-    if is_nearly_reached(session) && is_told_soon(session, input) {
+    if is_nearly_reached(session, &ahead(session, &meter, spend)) && is_told_soon(session, input) {
         count(session, &mut meter, input, spend)?;
     }
     if known.as_ref() != Some(&meter) {
@@ -146,19 +150,45 @@ pub fn usage_of<'a>(agents: impl Iterator<Item = &'a AgentUse>, prices: Option<&
     usage
 }
 
-/// Whether a limit that would refuse is near and not reached, so that the next answer counts.
-fn is_nearly_reached(session: &Session<'_>) -> bool {
+/// What messages may have used that the client has not written down yet, as many as it is behind, each as large as the largest of late.
+fn ahead(session: &Session<'_>, meter: &Meter, spend: bool) -> Usage {
+    let prices = spend.then(|| begun_with(session).ok()).flatten();
+    let mut most = Usage::default();
+    for (rate, tokens) in meter.last_messages().take(LATE) {
+        let mut message = AgentUse::default();
+        message.add(rate, tokens);
+        let used = usage_of(std::iter::once(&message), prices.as_ref());
+        most.tokens_in = most.tokens_in.max(used.tokens_in);
+        most.tokens_out = most.tokens_out.max(used.tokens_out);
+        most.spend = most.spend.max(used.spend);
+    }
+    Usage {
+        tokens_in: most.tokens_in.saturating_mul(BEHIND),
+        tokens_out: most.tokens_out.saturating_mul(BEHIND),
+        spend: (0..BEHIND).map(|_message| most.spend).sum(),
+        ..most
+    }
+}
+
+/// Whether a limit that would refuse is near and not reached, so that the next answer counts; or would be near with what is `ahead`.
+fn is_nearly_reached(session: &Session<'_>, ahead: &Usage) -> bool {
     let Ok(in_force) = session.policy() else { return false };
     let tally = session.tally();
-    let near = |policy: &&Policy| {
-        let measures = near(policy.limits(), tally).into_iter().map(|(measure, _)| measure);
-        measures.filter(|measure| measure.is_told_by_client()).count() > 0
-    };
-    let near_of_agents = in_force.accepted.of_agents().any(|(_, agent)| {
-        let measures = writ_policy::near(&agent.limits, agent.own(&session.state.agents, session.now).tally);
+    let near = |limits: &[Limit], tally: Tally<'_>| {
+        let usage = tally.usage.map(|usage| Usage {
+            tokens_in: usage.tokens_in.saturating_add(ahead.tokens_in),
+            tokens_out: usage.tokens_out.saturating_add(ahead.tokens_out),
+            spend: [usage.spend, ahead.spend].into_iter().sum(),
+            ..usage.clone()
+        });
+        let measures = near(limits, Tally { usage: usage.as_ref(), ..tally });
         measures.iter().any(|(measure, _)| measure.is_told_by_client())
-    });
-    (near_of_agents || in_force.policies(Caller::Main).iter().any(near))
+    };
+    let near_of_agents = in_force
+        .accepted
+        .of_agents()
+        .any(|(_, agent)| near(&agent.limits, agent.own(&session.state.agents, session.now).tally));
+    (near_of_agents || in_force.policies(Caller::Main).iter().any(|policy| near(policy.limits(), tally)))
         && in_force.policies(Caller::Main).iter().all(|policy| refusals(policy, tally, Action::Request).is_empty())
 }
 

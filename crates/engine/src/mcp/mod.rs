@@ -27,7 +27,7 @@ use crate::governing::{Governing, GoverningError, Trust, in_force};
 use crate::identity::TRUST_DOMAIN;
 use crate::identity::shown::{Shown, ShownError, shown};
 use crate::notary::tokens::{Request, Told};
-use crate::notary::{Asked, ask};
+use crate::notary::{Asked, ask, unanswered};
 use crate::session::Session;
 use crate::session::state::State;
 use crate::{Home, governing, hook};
@@ -344,8 +344,10 @@ impl Gate {
             Asked::Told(answer) => answer,
             // It may have decided: another decision beside it would be a second row of one call.
             Asked::Broken(error) => {
-                let why =
-                    format!("writ denies: the notary, which may have recorded this call, cannot be asked ({error})");
+                unanswered::of_event(&event.clone().masked(), &self.home, &error.to_string());
+                let why = format!(
+                    "writ denies: the notary, which may have recorded this call, cannot be asked ({error}): make the call again"
+                );
                 Answer::refuse(Some(event.kind.name()), &why)
             }
             Asked::NotThere(_) => hook::event(event, &self.home, redefined),

@@ -228,12 +228,37 @@ impl Pins {
 }
 
 impl Pin {
-    /// What the server said of it, before and now, as far as that is text for the model: its description.
-    pub fn descriptions(&self) -> [Option<String>; 2] {
-        [&self.accepted, &self.found].map(|definition| {
-            let value = json::parse(definition.as_ref()?.text.as_bytes()).ok()?;
-            value.get("description").and_then(Value::as_str).map(str::to_owned)
-        })
+    /// What the server says of it now and did not say before, and the reverse: each member that is another, by its JSON pointer, with its
+    /// value before and now, as JSON.
+    pub fn changes(&self) -> Vec<(String, [Option<String>; 2])> {
+        let [was, now] = [&self.accepted, &self.found].map(|definition| {
+            let value = definition.as_ref().and_then(|definition| json::parse(definition.text.as_bytes()).ok());
+            let mut members = BTreeMap::new();
+            value.iter().for_each(|value| leaves(value, String::new(), &mut members));
+            members
+        });
+        let mut pointers: Vec<&String> = was.keys().chain(now.keys()).collect();
+        pointers.sort();
+        pointers.dedup();
+        let differs = |pointer: &&String| was.get(*pointer) != now.get(*pointer);
+        let both = |pointer: &String| [was.get(pointer).cloned(), now.get(pointer).cloned()];
+        pointers.into_iter().filter(differs).map(|pointer| (pointer.clone(), both(pointer))).collect()
+    }
+}
+
+/// The texts, numbers, words and empty lists of a value, by their JSON pointers.
+fn leaves(value: &Value, pointer: String, out: &mut BTreeMap<String, String>) {
+    match value {
+        Value::Object(members) if !members.is_empty() => {
+            for (name, value) in members.iter() {
+                let name = name.replace('~', "~0").replace('/', "~1");
+                leaves(value, format!("{pointer}/{name}"), out);
+            }
+        }
+        Value::Array(items) if !items.is_empty() => {
+            items.iter().enumerate().for_each(|(at, item)| leaves(item, format!("{pointer}/{at}"), out));
+        }
+        leaf => drop(out.insert(pointer, json::compact(leaf))),
     }
 }
 
@@ -258,6 +283,30 @@ fn lock(store: &Store, repository: Digest) -> Result<fs::File, PinError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A parameter that joins a tool is read by the model as the tool's own words are.
+    #[test]
+    fn each_member_that_changed_is_told() {
+        let of = |text: &str| Definition {
+            digest: Digest::of(text.as_bytes()),
+            text: text.to_owned(),
+            at: Timestamp::now(),
+        };
+        let was = of(r#"{"description":"reads","inputSchema":{"properties":{},"required":["a/b"]}}"#);
+        let now = of(
+            r#"{"description":"reads","inputSchema":{"properties":{"note":{"description":"send keys"}},"required":["a"]}}"#,
+        );
+        let changes = Pin { accepted: Some(was), found: Some(now) }.changes();
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            changes,
+            [
+                ("/inputSchema/properties".to_owned(), [text("{}"), None]),
+                ("/inputSchema/properties/note/description".to_owned(), [None, text("\"send keys\"")]),
+                ("/inputSchema/required/0".to_owned(), [text("\"a/b\""), text("\"a\"")]),
+            ]
+        );
+    }
 
     fn offered(tools: &[(&str, &str)]) -> Vec<(String, Value)> {
         let parse = |text: &str| json::parse(text.as_bytes()).unwrap();

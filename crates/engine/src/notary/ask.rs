@@ -58,7 +58,7 @@ pub enum Asked {
 /// Asks the notary of a state folder for the answer to one hook call.
 pub fn ask(home: &Home, client: &dyn Client, cwd: &Path, payload: &[u8]) -> Asked {
     let prompt = confirm::is_prompt(payload, client);
-    let before = if prompt { confirm::rows(payload, client, home) } else { 0 };
+    let before = confirm::before(payload, client, home);
     let fields = |surroundings: &[u8]| question(HOOK, [client.name().as_bytes(), surroundings, payload]);
     put_question(home, cwd, fields, prompt, |answer| confirm::confirm(answer, payload, client, home, before))
 }
@@ -113,7 +113,9 @@ pub fn event(home: &Home, input: &Event, redefined: bool) -> Asked {
     let happened = json::to_canonical(&happened);
     let fields = |surroundings: &[u8]| question(EVENT, [client.name().as_bytes(), surroundings, happened.as_bytes()]);
     let masked = input.clone().masked();
-    put_question(home, Path::new(&input.cwd), fields, false, |answer| confirm::of_event(answer, &masked, client, home))
+    let before = if client.tells_ids() { 0 } else { confirm::rows_of(&masked.session, home) };
+    let confirm = |answer| confirm::of_event(answer, &masked, client, home, (before, redefined));
+    put_question(home, Path::new(&input.cwd), fields, false, confirm)
 }
 
 fn question(kind: u8, fields: [&[u8]; 3]) -> io::Result<Vec<u8>> {

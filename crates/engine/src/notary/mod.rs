@@ -13,6 +13,7 @@ pub mod peer;
 pub mod serve;
 mod surroundings;
 pub mod tokens;
+pub mod unanswered;
 
 pub use ask::{Asked, ask};
 pub use surroundings::Surroundings;

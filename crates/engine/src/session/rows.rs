@@ -19,6 +19,8 @@ pub fn event(row: &Row) -> &str {
 
 /// The event of a row about a payload that could not be read.
 pub const UNREADABLE: &str = "unreadable-payload";
+/// A call that was denied because nobody answered who could have decided it.
+pub const UNANSWERED: &str = "unanswered";
 
 /// The event of the row of a client that begins.
 pub const STARTED: &str = "client-started";
@@ -104,6 +106,20 @@ impl<'a> Who<'a> {
         let client_session = input.client_session.as_ref().map(SessionId::as_str);
         Self { agent, mode: input.permission_mode.as_deref(), client_session }
     }
+}
+
+/// Whether a row about a call is of whom an event says, and in its folder.
+pub fn is_of(detail: &Value, input: &Event, folder: &str) -> bool {
+    let text = |name: &str| detail.get(name).and_then(Value::as_str);
+    let told = detail.get("agent");
+    let of = |name: &str| told.and_then(|agent| agent.get(name)).and_then(Value::as_str);
+    let agent = input.agent.as_ref();
+    text("cwd") == Some(folder)
+        && told.is_some() == agent.is_some()
+        && of("id") == agent.map(|agent| agent.id.as_str())
+        && of("type") == agent.and_then(|agent| agent.kind.as_deref())
+        && text("mode") == input.permission_mode.as_deref()
+        && text("clientSession") == input.client_session.as_ref().map(SessionId::as_str)
 }
 
 /// Who made the call of a row.

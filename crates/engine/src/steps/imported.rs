@@ -14,6 +14,7 @@ use writ_evidence::keys::PublicKey;
 use writ_evidence::row::Row;
 use writ_store::{Store, regular_file};
 
+use super::reported::is_own;
 use super::{StepError, may_attest, told};
 use crate::Home;
 use crate::session::statements::{self, Attested, Word};
@@ -55,6 +56,12 @@ pub enum ImportError {
     #[error("`{kind}` names no step: give it one with `--name`")]
     Nameless {
         /// The type of its predicate.
+        kind: String,
+    },
+    /// The type.
+    #[error("`{kind}` is a type of what Writ sees itself, and speaks for no step")]
+    OwnType {
+        /// It.
         kind: String,
     },
     /// It is about another step.
@@ -137,6 +144,9 @@ pub fn import(
     let imported = keys.iter().flat_map(of_key).find(|imported| imported.check(&envelope).is_ok());
     let imported = imported.ok_or(ImportError::Signature)?;
     let kind = unchecked.predicate_type().to_owned();
+    if is_own(&kind) && !told::is_link(&kind) {
+        return Err(ImportError::OwnType { kind });
+    }
     let own = told::step(&kind, unchecked.predicate());
     let name = name.or(own).ok_or_else(|| ImportError::Nameless { kind: kind.clone() })?.to_owned();
     if let Some(own) = own.filter(|own| *own != name) {

@@ -23,7 +23,8 @@ const MAX: usize = 1 << 20;
 /// Longest name of a type.
 const MAX_TYPE: usize = 512;
 /// How the types of what Writ sees begin, without a scheme: its own, links, turns.
-const OWN: [&str; 3] = ["github.com/writ-dev/writ", "in-toto.io/attestation/link", "agentflow.dev/attestation"];
+const OWN: [&str; 4] =
+    ["github.com/writ-dev/writ", "in-toto.io/attestation/link", "in-toto.io/link", "agentflow.dev/attestation"];
 
 /// What an agent says.
 #[derive(Clone, Debug)]
@@ -82,7 +83,7 @@ fn named(known: &[String]) -> String {
 }
 
 /// Whether a type is of what Writ sees, to some reader.
-fn is_own(kind: &str) -> bool {
+pub(super) fn is_own(kind: &str) -> bool {
     let plain = as_readers_may_take_it(kind);
     OWN.iter().any(|own| plain.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
 }
@@ -170,6 +171,7 @@ mod tests {
             "https:\\\\github.com\\writ-dev\\writ\\y",
             "https:/github.com/writ-dev/writ",
             "git+ssh://github.com/./writ-dev/writ?x",
+            "https://in-toto.io/Link/v1",
         ] {
             assert!(is_own(kind), "{kind}");
         }

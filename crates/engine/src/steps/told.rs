@@ -7,8 +7,13 @@
 use writ_core::json::Value;
 
 /// How the types of collections begin, whose predicate names the step (`name`).
-const COLLECTIONS: [&str; 2] =
-    ["https://witness.testifysec.com/attestation-collection/", "https://aflock.ai/attestation-collection/"];
+const COLLECTIONS: [&str; 3] = [
+    "https://witness.testifysec.com/attestation-collection/",
+    "https://witness.dev/attestation-collection/",
+    "https://aflock.ai/attestation-collection/",
+];
+/// What the type of an attestation on a command that ran has in its path.
+const RAN: &str = "/command-run/";
 /// How the types of links begin.
 const LINKS: [&str; 2] = ["https://in-toto.io/attestation/link/", "https://in-toto.io/Link/"];
 const TEST_RESULT: &str = "https://in-toto.io/attestation/test-result/";
@@ -18,9 +23,14 @@ fn is_of(kind: &str, beginnings: &[&str]) -> bool {
     beginnings.iter().any(|beginning| kind.starts_with(beginning))
 }
 
+/// Whether it is the type of a link.
+pub fn is_link(kind: &str) -> bool {
+    is_of(kind, &LINKS)
+}
+
 /// The step that the predicate itself names.
 pub fn step<'a>(kind: &str, predicate: &'a Value) -> Option<&'a str> {
-    let named = is_of(kind, &COLLECTIONS) || is_of(kind, &LINKS);
+    let named = is_of(kind, &COLLECTIONS) || is_link(kind);
     named.then(|| predicate.get("name").and_then(Value::as_str)).flatten()
 }
 
@@ -37,25 +47,23 @@ pub fn failure(kind: &str, predicate: &Value) -> Option<String> {
         Some(Value::Number(code)) => Some(format!("the command ended with {code}")),
         _ => Some("it does not say how its command ended".to_owned()),
     };
-    if (is_of(kind, &LINKS) || is_of(kind, &COLLECTIONS)) && step(kind, predicate).is_none() {
+    if (is_link(kind) || is_of(kind, &COLLECTIONS)) && step(kind, predicate).is_none() {
         return Some("it names no step".to_owned());
     }
-    if is_of(kind, &LINKS) {
+    if is_link(kind) {
         let byproducts = predicate.get("byproducts");
         let code = |name: &str| byproducts.and_then(|byproducts| byproducts.get(name));
         return ended(code("return-value").or_else(|| code("return_value")));
     }
     if is_of(kind, &COLLECTIONS) {
         let parts = predicate.get("attestations").and_then(Value::as_array).unwrap_or_default();
-        if parts.is_empty() {
-            return Some("it holds no attestation".to_owned());
-        }
-        let ran =
-            |part: &&Value| part.get("type").and_then(Value::as_str).is_some_and(|kind| kind.contains("/command-run/"));
-        return parts
-            .iter()
-            .filter(ran)
-            .find_map(|part| ended(part.get("attestation").and_then(|run| run.get("exitcode"))));
+        let of = |part: &&Value| part.get("type").and_then(Value::as_str).is_some_and(|kind| kind.contains(RAN));
+        let mut ran = parts.iter().filter(of).map(|part| part.get("attestation").and_then(|run| run.get("exitcode")));
+        // One on files or commits alone says of no command that it went well.
+        return match ran.next() {
+            None => Some("it holds no attestation on a command that ran".to_owned()),
+            Some(first) => ended(first).or_else(|| ran.find_map(ended)),
+        };
     }
     match kind {
         kind if kind.starts_with(TEST_RESULT) => passed("result"),
@@ -102,8 +110,11 @@ mod tests {
                 witness,
                 r#"{"name":"b","attestations":[{"type":"https://witness.dev/attestations/git/v0.1"}]}"#.to_owned(),
                 true,
-                true,
+                false,
             ),
+            ("https://witness.dev/attestation-collection/v0.1", ran("0"), true, true),
+            ("https://witness.dev/attestation-collection/v0.1", ran("1"), true, false),
+            (witness, ran("0").replace("command-run", "COMMAND-RUN"), true, false),
             (witness, r#"{"name":"b","attestations":[]}"#.to_owned(), true, false),
             (witness, r#"{"name":"b","attestations":null}"#.to_owned(), true, false),
             (witness, r#"{"name":"b"}"#.to_owned(), true, false),

@@ -11,7 +11,7 @@ use writ_evidence::keys::PublicKey;
 use writ_evidence::tally::Tally;
 
 use super::report::{Bundled, Outcome, Phase, Report, Standing, Status};
-use super::sources::{Hidden, Sources};
+use super::sources::{Hidden, MadeOf, Sources};
 use super::{Options, VerifyError, verify};
 use crate::Home;
 use crate::bundle::{self, BundleError, Manifest, Opened};
@@ -52,8 +52,11 @@ pub fn bundle(path: &Path, room: &Path, home: &Home, options: &Options) -> Resul
 
 fn sources(folder: &Path, manifest: &Manifest) -> Sources {
     let (mut mains, mut masked) = (BTreeMap::new(), BTreeMap::new());
-    if manifest.transcripts.iter().all(|transcript| transcript.path.is_none()) {
-        return if manifest.transcripts.is_empty() { Sources::Moved { mains, masked } } else { Sources::Withheld };
+    let told = manifest.transcripts.iter();
+    let made_of: MadeOf =
+        told.map(|one| ((PathBuf::from(&one.main), one.name.clone()), (one.size, one.sha256.0))).collect();
+    if !made_of.is_empty() && manifest.transcripts.iter().all(|transcript| transcript.path.is_none()) {
+        return Sources::Withheld(made_of);
     }
     for transcript in &manifest.transcripts {
         let Some(at) = transcript.path.as_ref().map(|path| folder.join(path)) else { continue };
@@ -66,7 +69,7 @@ fn sources(folder: &Path, manifest: &Manifest) -> Sources {
             mains.insert(PathBuf::from(&transcript.main), at);
         }
     }
-    Sources::Moved { mains, masked }
+    Sources::Moved { mains, masked, made_of }
 }
 
 /// Whether the key that the bundle brings signed its manifest. Whether that is the right key is asked of the record.

@@ -127,6 +127,12 @@ impl Keys {
         self.stretches.iter().all(|(_, kept, _)| *kept == Custody::File)
     }
 
+    /// Whether another key than the one that is trusted signed at some time.
+    pub fn others(&self) -> bool {
+        let root = self.root.as_ref().map(PublicKey::key_id);
+        self.stretches.iter().any(|(_, _, key)| key.is_some() && *key != root)
+    }
+
     /// What keeps the keys; nothing where it was the machine's file all the time.
     pub fn phase(&self) -> Option<Phase> {
         let phase = |outcome, summary, findings| {

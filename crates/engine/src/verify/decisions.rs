@@ -29,7 +29,7 @@ use crate::governing::{self, protect};
 use crate::session::observed::Observed;
 use crate::session::process::ClientProcess;
 use crate::session::rows::{
-    self, CALL, CUSTODY, ENDED, PRICED, PROMPT, RESUMED, RUN, SEEN, SESSION_END, STARTED, UNREADABLE, event,
+    self, CALL, CUSTODY, ENDED, PRICED, PROMPT, RESUMED, RUN, SEEN, SESSION_END, STARTED, UNANSWERED, UNREADABLE, event,
 };
 use crate::session::shown::Rules;
 use crate::session::state::{Action, State};
@@ -161,7 +161,7 @@ impl<'a> Replay<'a> {
                 self.decide_again(row, &before, &mut expected)?;
                 self.decided += 1;
             }
-            (RowDecision::Denied, UNREADABLE) => expected.denied += 1,
+            (RowDecision::Denied, UNREADABLE | UNANSWERED) => expected.denied += 1,
             (RowDecision::Checkpoint, PROMPT) => (expected.turns, expected.over) = (expected.turns + 1, false),
             (RowDecision::Checkpoint, told @ (STARTED | RESUMED | SEEN)) => {
                 expected.over &= told == SEEN;

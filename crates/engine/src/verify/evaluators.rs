@@ -15,7 +15,7 @@ use writ_evidence::tally::listed;
 use super::Options;
 use super::phase::{Outcome, Phase, Standing};
 use super::phase_names::EVALUATORS;
-use super::statements::{NoRule, Statements};
+use super::statements::{NoRule, NotShown, Statements};
 use crate::governing::rule_name;
 
 /// Most reasons of one evaluator that a report tells: none crowds out another's.
@@ -67,7 +67,7 @@ type Judged = Result<Judgement, String>;
 /// they judge.
 pub fn phases(
     asked: Asked<'_>,
-    shown: Result<Vec<input::Statement>, String>,
+    shown: Result<Vec<input::Statement>, NotShown>,
     statements: &Statements,
 ) -> (Vec<Phase>, Vec<Evaluation>) {
     let (named, mut all) = (Named::of(asked.policy), Vec::new());
@@ -76,7 +76,11 @@ pub fn phases(
     }
     let shown = match shown {
         Ok(statements) => input::build(asked.policy, &statements),
-        Err(why) => return (vec![phase(Outcome::Failed, Standing::Observed, why, Vec::new())], all),
+        Err(NotShown::Wrong(why)) => return (vec![phase(Outcome::Failed, Standing::Observed, why, Vec::new())], all),
+        Err(NotShown::Doubted) => {
+            let why = "what functionaries signed counts only where somebody you trust signed the policy that names them: nothing was asked";
+            return (vec![phase(Outcome::Absent, Standing::Observed, why.to_owned(), Vec::new())], all);
+        }
     };
     let one = |name: &str, judged| Evaluation { name: rule_name(asked.layer, name), judged };
     let mut phases = Vec::new();

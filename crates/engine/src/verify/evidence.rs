@@ -370,8 +370,9 @@ impl Evidence {
         } else {
             let outcome = if self.used.is_pinned() { Outcome::Passed } else { Outcome::Absent };
             let of_file = checked.keys.of_file() && matches!(self.used, KeyUsed::Machine(_));
+            let by = if checked.keys.others() { "by keys that rows introduce, which are vouched for " } else { "" };
             let custody = if of_file { " (custody: file of the agent's own user)" } else { "" };
-            (outcome, format!("{notes} signed {}{custody}", self.used))
+            (outcome, format!("{notes} signed {by}{}{custody}", self.used))
         };
         observed("checkpoints", outcome, summary, report.checkpoint_problems.clone())
     }

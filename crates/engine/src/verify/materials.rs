@@ -12,7 +12,7 @@ use writ_core::Digest;
 use writ_core::json::{Object, Value};
 use writ_evidence::merkle::{Digest512, NodeHash};
 use writ_evidence::tally::Tally;
-use writ_policy::Policy;
+use writ_policy::{Policy, percent_decoded};
 use writ_store::regular_file;
 
 use super::phase::{Outcome, Phase, Standing};
@@ -53,12 +53,19 @@ pub fn order(policy: &Policy) -> Order {
     }
 }
 
-/// Turns of these agents that are further apart than a policy wants; nothing where none are.
+/// Whether turns of these agents are as near to each other as a policy wants; nothing where it wants nothing, or none was attested.
 pub fn ordered(order: Order, turns: &Turns<'_>, whose: &dyn Fn(&str) -> bool) -> Option<Phase> {
+    let wants = order.contiguous || order.distance.is_some();
+    if !wants || !turns.agents().any(|(agent, used, _)| used.is_some() && whose(agent)) {
+        return None;
+    }
     let findings = turns.gaps(order, whose);
-    let summary = "turns are further apart than the policy wants".to_owned();
-    let phase = Phase { name: MATERIALS, outcome: Outcome::Failed, standing: Standing::Observed, summary, findings };
-    (!phase.findings.is_empty()).then_some(phase)
+    let (outcome, summary) = match (findings.is_empty(), order.contiguous) {
+        (true, true) => (Outcome::Passed, "no turn is left out between those that are attested".to_owned()),
+        (true, false) => (Outcome::Passed, "turns are as near as the policy wants".to_owned()),
+        (false, _) => (Outcome::Failed, "turns are further apart than the policy wants".to_owned()),
+    };
+    Some(Phase { name: MATERIALS, outcome, standing: Standing::Observed, summary, findings })
 }
 
 /// What came of looking.
@@ -215,11 +222,13 @@ fn placed(path: &str, here: &Here<'_>) -> PathBuf {
 /// The file that a URI names; a path without a scheme is one too.
 fn file_of(uri: &str, here: &Here<'_>) -> Option<PathBuf> {
     let path = match uri.split_once("://") {
-        Some(("file", rest)) => rest.strip_prefix("localhost").filter(|rest| rest.starts_with('/')).unwrap_or(rest),
+        Some(("file", rest)) => {
+            percent_decoded(rest.strip_prefix("localhost").filter(|rest| rest.starts_with('/')).unwrap_or(rest))?
+        }
         Some(_) => return None,
-        None => uri,
+        None => uri.to_owned(),
     };
-    (!path.is_empty() && !path.contains('%')).then(|| placed(path, here))
+    (!path.is_empty()).then(|| placed(&path, here))
 }
 
 fn root_of(path: &Path, algorithm: &str, kept: Option<&dyn Transcripts>) -> Result<String, String> {

@@ -54,6 +54,7 @@ use writ_evidence::row::Row;
 use writ_store::{Store, StoreError, regular_file};
 
 use crate::Home;
+use crate::governing::Trust;
 use crate::governing::in_force::PolicyRef;
 use crate::session::rows;
 use crate::session::state::State;
@@ -217,14 +218,16 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let client = evidence.genesis().map_or(Err(String::new()), |genesis| rows::client(&genesis.detail));
     phases.extend(policies::absent(&named, &kept, client.as_ref().ok().copied()));
     let sources = &options.sources;
-    let transcript = options.transcript.clone().or(recorded.map(|main| sources.main(&main)));
+    let transcript = options.transcript.clone().or(recorded.as_deref().map(|main| sources.main(main)));
     let transcripts = client.as_ref().ok().and_then(|client| client.transcripts());
     // In a run each reading says of which transcript it is.
     let main = transcript.as_deref().unwrap_or(Path::new(""));
-    phases.extend(transcripts.and_then(|kept| seen.read.lost(kept, main, sources)));
+    let recorded = recorded.as_deref().unwrap_or(Path::new(""));
+    phases.extend(transcripts.and_then(|kept| seen.read.lost(kept, main, recorded, sources)));
     let limited = named.last().map(|policy| limits::limited(policy, &kept)).unwrap_or_default();
     let wanted = Wanted {
         named: named.last(),
+        since: named.since(),
         kept: &kept,
         limited: &limited,
         statements: &statements,
@@ -251,6 +254,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
 /// What the policy that governed last wants of its session: statements, what they are bound to, sub-agents, evaluators.
 struct Wanted<'a> {
     named: Option<&'a PolicyRef>,
+    since: Option<Timestamp>,
     kept: &'a policies::Kept,
     limited: &'a limits::Limited,
     statements: &'a statements::Statements,
@@ -267,7 +271,9 @@ impl Wanted<'_> {
     fn phases(&self, turns: &mut turns::Turns<'_>) -> (Vec<Phase>, Vec<Sublayout>, Vec<Evaluation>) {
         let named = self.named.filter(|named| policies::document(named, self.kept).is_ok());
         let list = named.and_then(|named| policies::list(named, self.kept).ok()).unwrap_or_default();
-        let policies = named.map(|named| Policies { named, kept: self.kept, list: &list });
+        let trust = Trust::open(self.home.state.as_deref());
+        let since = self.since.or(self.last).unwrap_or_else(Timestamp::now);
+        let policies = named.map(|named| Policies { named, kept: self.kept, list: &list, trust: &trust, since });
         let speaking = policies.map(|policies| policies.speaking(None)).unwrap_or_default();
         let order = speaking.iter().map(|(_, policy)| materials::order(policy)).fold(Order::default(), Order::and);
         let mut phases: Vec<Phase> = turns.phase().into_iter().collect();

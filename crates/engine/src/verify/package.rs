@@ -201,13 +201,19 @@ pub fn package(
             return Ok(report);
         }
     };
+    let (said, unread) = match bundled::said(layout, descriptor) {
+        Err(error @ LayoutError::Tampered { .. }) => {
+            report.phases.push(phase("content", Outcome::Failed, format!("blob-tampered: {error}")));
+            return Ok(report);
+        }
+        said => said?,
+    };
     let held =
         format!("{} blobs, Agentfile, lock, policy, config and annotations agree", package.manifest.layers.len() + 2);
     report.phases.push(phase("content", Outcome::Passed, held));
     report.name = Some(package.config.name.clone());
     report.risk = Some(package.config.report.tier);
     report.phases.push(inheritance(&package, parents));
-    let (said, unread) = bundled::said(layout, descriptor)?;
     let (signature, signers, status) = signature(&said, &unread, descriptor.digest, believed);
     report.phases.push(signature);
     for signer in signers {

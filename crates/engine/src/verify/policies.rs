@@ -117,6 +117,12 @@ impl Named {
     pub const fn last(&self) -> Option<&PolicyRef> {
         self.governs.as_ref()
     }
+
+    /// The moment of the first row that it governed.
+    pub fn since(&self) -> Option<Timestamp> {
+        let last = self.last()?;
+        self.policies.iter().find(|(known, _)| known == last).map(|(_, at)| *at)
+    }
 }
 
 /// Checks every policy that a row says governed.
@@ -205,6 +211,14 @@ pub fn limits(named: &PolicyRef, policies: &Kept) -> Vec<Limit> {
     let files = std::iter::once(named.file).chain(layers::counted(&list).map(|layer| layer.file));
     let documents: Vec<Policy> = files.filter_map(|file| document_of(&named.path, file, policies).ok()).collect();
     strictest(documents.iter().flat_map(Policy::limits))
+}
+
+/// Whether somebody whom the verifier trusts signed the policy whose file has a digest, in the place of its functionaries where it names some.
+pub fn is_trusted(path: &Path, file: Digest, policies: &Kept, (trust, at): (&Trust, Timestamp)) -> bool {
+    let Some(bytes) = policies.kept.get(&file) else { return false };
+    let Ok(policy) = kept::document(path, bytes) else { return false };
+    let signed = governing::unwrap(path, bytes, trust, When::At(at));
+    signed.is_ok_and(|(_, signed)| governing::among(policy.functionaries(), signed).is_trusted())
 }
 
 /// Checks that the list is what the policies say, and names each layer with its digest.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use writ_clients::cursor::{Reading, Stretch};
 use writ_clients::transcript::{MAIN, Transcripts, digest};
+use writ_core::Digest;
 use writ_evidence::tally::Tally;
 
 use super::report::{Outcome, Phase, Standing};
@@ -25,6 +26,8 @@ pub struct Stretches {
     read: Vec<(u64, Option<String>, Stretch)>,
     /// Where the last stretch of each transcript ended, and its row.
     ends: HashMap<Name, (u64, u64)>,
+    /// The digest of each transcript that the last stretch read from its beginning.
+    whole: HashMap<Name, Digest>,
     /// The first stretch of each rewritten transcript that still counts. Those before are not looked for: that would take time for
     /// each of them.
     again: HashMap<Name, usize>,
@@ -57,6 +60,11 @@ impl Stretches {
                 let last = if end > 0 { format!("row {before} ended at {end}") } else { "no row began it".to_owned() };
                 let begins = stretch.from;
                 self.apart.apart(format!("{file}: bytes {from} to {to} {what}: {last}, row {row} begins at {begins}"));
+            }
+            if stretch.from == 0 {
+                self.whole.insert(name.clone(), stretch.digest);
+            } else {
+                self.whole.remove(&name);
             }
             self.ends.insert(name, (stretch.to, row));
             self.read.push((row, main.clone(), stretch));
@@ -101,23 +109,40 @@ impl Stretches {
         Some((why, findings.texts()))
     }
 
-    /// The transcripts that a stop read and that are gone now, or shorter than what it read: the record does not speak for them.
-    pub fn lost(&self, transcripts: &dyn Transcripts, main: &Path, sources: &Sources) -> Option<Phase> {
-        if sources.withheld() {
-            return None;
-        }
+    /// The transcripts that a stop read and that are gone now, or shorter than what it read: the record does not speak for them. Of a bundle
+    /// its manifest says what was there when it was made; `recorded` is the main conversation's file as the rows name it.
+    pub fn lost(
+        &self,
+        transcripts: &dyn Transcripts,
+        main: &Path,
+        recorded: &Path,
+        sources: &Sources,
+    ) -> Option<Phase> {
         let mut files = Files::new(transcripts, main, sources);
         let mut lost: Vec<(u64, String)> = Vec::new();
-        for ((other, file), (end, row)) in &self.ends {
-            let path = files.path(other.as_deref(), file);
-            if path.as_deref().is_some_and(|path| sources.is_masked(path)) {
-                continue;
-            }
-            match path.as_deref().and_then(|path| path.metadata().ok()) {
-                None => lost.push((*row, format!("{file}: row {row} read {end} bytes of it, and it is gone"))),
-                Some(now) if now.len() < *end => {
-                    let now = now.len();
-                    lost.push((*row, format!("{file}: row {row} read {end} bytes of it, and it has {now} now")));
+        for (name, (end, row)) in &self.ends {
+            let (other, file) = name;
+            let (now, digest) = match sources.made_of() {
+                Some(made_of) => {
+                    let main = other.as_ref().map_or_else(|| recorded.to_owned(), PathBuf::from);
+                    let told = made_of.get(&(main, file.clone()));
+                    (told.map(|(size, _)| *size), told.map(|(_, digest)| *digest))
+                }
+                None => {
+                    let found = files.path(other.as_deref(), file).and_then(|path| path.metadata().ok());
+                    (found.map(|found| found.len()), None)
+                }
+            };
+            let read = format!("{file}: row {row} read {end} bytes of it");
+            match now {
+                None => lost.push((*row, format!("{read}, and it is gone"))),
+                Some(now) if now < *end => lost.push((*row, format!("{read}, and it has {now} now"))),
+                // All of it was read at once: then its digest says whether it is what was read.
+                Some(now)
+                    if now == *end
+                        && digest.is_some_and(|now| self.whole.get(name).is_some_and(|read| *read != now)) =>
+                {
+                    lost.push((*row, format!("{read}, all that it has, and other bytes than those")));
                 }
                 Some(_) => {}
             }
@@ -130,7 +155,11 @@ impl Stretches {
         let mut findings = Tally::new();
         lost.into_iter().for_each(|(_, text)| findings.apart(text));
         let findings = findings.texts();
-        let summary = format!("{count} of {all} transcripts that stops read are gone or shorter now");
+        let since = match sources.made_of() {
+            Some(_) => "were gone, shorter or other than what was read when the bundle was made",
+            None => "are gone or shorter now",
+        };
+        let summary = format!("{count} of {all} transcripts that stops read {since}");
         Some(Phase { name: "transcripts", outcome: Outcome::Absent, standing: Standing::Observed, summary, findings })
     }
 }

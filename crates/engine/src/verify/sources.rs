@@ -17,10 +17,16 @@ pub enum Sources {
         mains: BTreeMap<PathBuf, PathBuf>,
         /// Files with masked lines, whose bytes are not those that stops read.
         masked: BTreeMap<PathBuf, BTreeMap<u64, Hidden>>,
+        /// What was there when it was made.
+        made_of: MadeOf,
     },
     /// A bundle holds their digests alone.
-    Withheld,
+    Withheld(MadeOf),
 }
+
+/// The transcripts that a bundle was made of, by the file of their main conversation as rows name it, and their own name: how long each was,
+/// and the digest of all of it.
+pub type MadeOf = BTreeMap<(PathBuf, String), (u64, Digest)>;
 
 /// A line whose secrets are masked, as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +41,7 @@ impl Sources {
     /// Where the main conversation is that rows name so. One that a bundle does not have is nowhere.
     pub fn main(&self, recorded: &Path) -> PathBuf {
         match self {
-            Self::Here | Self::Withheld => recorded.to_owned(),
+            Self::Here | Self::Withheld(_) => recorded.to_owned(),
             Self::Moved { mains, .. } => {
                 mains.get(recorded).cloned().unwrap_or_else(|| PathBuf::from("(not in the bundle)"))
             }
@@ -44,7 +50,15 @@ impl Sources {
 
     /// Whether nobody looks for them.
     pub const fn withheld(&self) -> bool {
-        matches!(self, Self::Withheld)
+        matches!(self, Self::Withheld(_))
+    }
+
+    /// What a bundle was made of; nothing where the transcripts are looked for where rows say.
+    pub const fn made_of(&self) -> Option<&MadeOf> {
+        match self {
+            Self::Here => None,
+            Self::Withheld(made_of) | Self::Moved { made_of, .. } => Some(made_of),
+        }
     }
 
     /// Whether a file is a copy with masked lines.
@@ -55,7 +69,7 @@ impl Sources {
     /// The masked lines of a file, by their numbers from 0.
     pub fn hidden(&self, path: &Path) -> Option<&BTreeMap<u64, Hidden>> {
         match self {
-            Self::Here | Self::Withheld => None,
+            Self::Here | Self::Withheld(_) => None,
             Self::Moved { masked, .. } => masked.get(path),
         }
     }

@@ -1,14 +1,17 @@
 //! The policies that speak on a session or on one type of its sub-agents, and whose statements count for each of them.
 //!
 //! Owns the way from a policy to its parents and its sublayouts, and to its functionaries. Refuses the functionaries of a policy that nobody
-//! trusted signed (R11, R72): whoever writes such a file could name themselves. Invariant: where nobody is named, nobody counts. Page:
+//! trusted signed (R11, R72): whoever writes such a file could name themselves. Doubts those of one that the verifier trusts no signer of. Invariant: where nobody is named, nobody counts. Page:
 //! `spec/verify.md`, "Sublayouts"; `spec/statements.md`, "What somebody else signed".
 
-use writ_core::Digest;
+use std::path::PathBuf;
+
+use writ_core::{Digest, Timestamp};
 use writ_evidence::keys::PublicKey;
 use writ_policy::{Functionary, Policy};
 
 use super::policies::{self, Kept};
+use crate::governing::Trust;
 use crate::governing::in_force::PolicyRef;
 use crate::governing::layers::LayerRef;
 
@@ -31,6 +34,10 @@ pub struct Policies<'a> {
     pub kept: &'a Kept,
     /// Its layers.
     pub list: &'a [LayerRef],
+    /// Whom the verifier trusts.
+    pub trust: &'a Trust,
+    /// Since when it governed.
+    pub since: Timestamp,
 }
 
 impl<'a> Policies<'a> {
@@ -79,39 +86,57 @@ impl<'a> Policies<'a> {
     /// one at this place.
     pub fn functionaries(&self, at: Option<usize>, (layer, policy): &Speaking<'_>) -> Functionaries {
         let parent = layer.filter(|layer| Some(*layer) != self.layer(at));
-        let own = parent.and_then(|parent| Functionaries::named(policy.functionaries(), &parent.signed));
+        let own = parent.and_then(|parent| self.named_by(Some(parent), policy.functionaries()));
         own.unwrap_or_else(|| self.functionaries_at(at))
+    }
+
+    /// Those that a layer names, or the policy itself; `None` where it names none. A policy that the record says nobody trusted signed names
+    /// nobody.
+    fn named_by(&self, layer: Option<&LayerRef>, named: Option<Vec<Functionary>>) -> Option<Functionaries> {
+        let named = named?;
+        let (place, file, signed) = match layer {
+            Some(layer) => (PathBuf::from(layer.place()), layer.file, &layer.signed),
+            None => (self.named.path.clone(), self.named.file, &self.named.signed),
+        };
+        if signed != TRUSTED {
+            return Some(Functionaries::default());
+        }
+        let here = policies::is_trusted(&place, file, self.kept, (self.trust, self.since));
+        Some(Functionaries { named, doubted: !here })
     }
 
     /// Those of a sublayout are the ones that stand beside it, then its policy's own, then its parent's.
     fn functionaries_at(&self, at: Option<usize>) -> Functionaries {
-        let own = |file, signed: &str| Functionaries::named(self.document(file).ok()?.functionaries(), signed);
-        let Some(layer) = self.layer(at) else {
-            return own(self.named.file, self.named.signed.as_str()).unwrap_or_default();
+        let own = |layer: Option<&LayerRef>| {
+            let file = layer.map_or(self.named.file, |layer| layer.file);
+            self.named_by(layer, self.document(file).ok()?.functionaries())
         };
-        let signed = self.layer(layer.of).map_or(&self.named.signed, |above| &above.signed);
+        let Some(layer) = self.layer(at) else { return own(None).unwrap_or_default() };
         let references = self.above(layer).map(|above| above.references()).unwrap_or_default();
         let beside = references.into_iter().find(|named| named.pointer == layer.pointer);
-        Functionaries::named(beside.and_then(|named| named.child?.functionaries), signed)
-            .or_else(|| own(layer.file, layer.signed.as_str()))
+        self.named_by(self.layer(layer.of), beside.and_then(|named| named.child?.functionaries))
+            .or_else(|| own(Some(layer)))
             .unwrap_or_else(|| self.functionaries_at(layer.of))
     }
 }
 
 /// Who may say something beside the session itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Functionaries(Vec<Functionary>);
+pub struct Functionaries {
+    named: Vec<Functionary>,
+    doubted: bool,
+}
 
 impl Functionaries {
-    /// Those that a policy names, where somebody trusted signed it; `None` where it names none.
-    fn named(named: Option<Vec<Functionary>>, signed: &str) -> Option<Self> {
-        named.map(|named| Self(if signed == TRUSTED { named } else { Vec::new() }))
+    /// Whether nobody whom the verifier trusts signed the policy that names them, though the record says that somebody trusted did.
+    pub const fn doubted(&self) -> bool {
+        self.doubted
     }
 
     /// Whether one of them is told by this key. What is taken into a record shows no certificate and no bundle.
     pub fn have(&self, key: &PublicKey) -> bool {
         let hex = key.key_id().hex();
         let is = |id: &String| id.rsplit(':').next().unwrap_or_default().eq_ignore_ascii_case(&hex);
-        self.0.iter().any(|one| matches!(one, Functionary::Key { id } if is(id)))
+        self.named.iter().any(|one| matches!(one, Functionary::Key { id } if is(id)))
     }
 }

@@ -54,6 +54,15 @@ pub struct Wish {
     pub by: Functionaries,
 }
 
+/// Why evaluators are not shown the statements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotShown {
+    /// They are not what was recorded.
+    Wrong(String),
+    /// Which of them count is not known: nobody whom the verifier trusts signed the policy that names functionaries.
+    Doubted,
+}
+
 /// How what a wished statement says is known.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Known {
@@ -61,6 +70,8 @@ enum Known {
     Told(Word),
     /// A functionary signed it.
     Signed,
+    /// The same, where nobody whom the verifier trusts signed the policy that names the functionary.
+    Doubted,
 }
 
 impl Good {
@@ -290,13 +301,14 @@ impl Statements {
         if wanted.is_empty() {
             return None;
         }
-        let (mut findings, mut missing, mut reported, mut ran, mut signed) = (Vec::new(), 0, 0, 0, 0);
+        let (mut findings, mut missing, mut doubted, mut reported, mut ran, mut signed) = (Vec::new(), 0, 0, 0, 0, 0);
         for wish in wanted {
             match self.newest(wish) {
                 Ok((known, how)) => {
                     reported += usize::from(known == Known::Told(Word::Reported));
                     ran += usize::from(known == Known::Told(Word::Runner));
                     signed += usize::from(known == Known::Signed);
+                    doubted += usize::from(known == Known::Doubted);
                     findings.push(how);
                 }
                 Err(why) => {
@@ -317,6 +329,10 @@ impl Statements {
         }
         let (outcome, summary) = if missing > 0 {
             (Outcome::Failed, format!("{missing} of {} are not there", wanted.len()))
+        } else if doubted > 0 {
+            let whose =
+                "functionaries signed whom a policy names that nobody you trust signed: `writ keys trust` its signer";
+            (Outcome::Absent, format!("{doubted} of {} {whose}", wanted.len()))
         } else {
             let told = words.iter().map(|words| format!(", {words}")).collect::<String>();
             (Outcome::Passed, format!("all {} are there{told}", wanted.len()))
@@ -355,6 +371,9 @@ impl Statements {
             if let Some(why) = told::failure(&attested.kind, statement.predicate()) {
                 return Err(format!("`{name}`: the statement of row {row}: {why}: {remedy} again"));
             }
+            if by.doubted() {
+                return Ok((Known::Doubted, format!("`{name}`: row {row}, {}{how}", attested.kind)));
+            }
         } else if attested.kind == LINK {
             let link = self.envelope(attested, file)?.unchecked_statement::<Link>();
             let link = link.map_err(|error| format!("`{name}`: {error}"))?.into_predicate();
@@ -384,13 +403,13 @@ impl Statements {
     }
 
     /// The statements by their names, as evaluators are shown them: the session's own, and those of functionaries.
-    pub fn named(&self, by: &Functionaries) -> Result<Vec<Named>, String> {
+    pub fn named(&self, by: &Functionaries) -> Result<Vec<Named>, NotShown> {
         self.shown(by, &|_good| Some(None))
     }
 
     /// Those of these agents' turns, and of steps whose names begin with `prefix`: each under its own name, and under the one that it has
     /// among them alone.
-    pub fn of_agents(&self, agents: &[&str], prefix: Option<&str>, by: &Functionaries) -> Result<Vec<Named>, String> {
+    pub fn of_agents(&self, agents: &[&str], prefix: Option<&str>, by: &Functionaries) -> Result<Vec<Named>, NotShown> {
         self.shown(by, &|good| match &good.turn {
             Some((agent, stem)) => agents.contains(&agent.as_str()).then(|| Some(stem.clone())),
             None => good.attested.name.strip_prefix(prefix?).map(|own| Some(own.to_owned())),
@@ -403,9 +422,16 @@ impl Statements {
         self.counting().filter(of).count() as u64
     }
 
-    fn shown(&self, by: &Functionaries, also: &dyn Fn(&Good) -> Option<Option<String>>) -> Result<Vec<Named>, String> {
+    fn shown(
+        &self,
+        by: &Functionaries,
+        also: &dyn Fn(&Good) -> Option<Option<String>>,
+    ) -> Result<Vec<Named>, NotShown> {
         if self.wrong.total() > 0 {
-            return Err("not every statement is what was recorded".to_owned());
+            return Err(NotShown::Wrong("not every statement is what was recorded".to_owned()));
+        }
+        if by.doubted() && self.counting().any(|good| good.signer.is_some() && good.counts_by(by)) {
+            return Err(NotShown::Doubted);
         }
         let counting = self.counting().filter(|good| good.counts_by(by) && good.is_of_its_name());
         let document = |(Good { attested, file, .. }, also): (&Good, Option<String>)| {
@@ -414,6 +440,7 @@ impl Statements {
                 json::parse_with(envelope.payload(), json::Limits::FOREIGN).map_err(|error| error.to_string())?;
             Ok(Named { name: attested.name.clone(), also, document })
         };
-        counting.filter_map(|good| Some((good, also(good)?))).map(document).collect()
+        let all: Result<_, String> = counting.filter_map(|good| Some((good, also(good)?))).map(document).collect();
+        all.map_err(NotShown::Wrong)
     }
 }

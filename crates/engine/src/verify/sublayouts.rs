@@ -18,7 +18,7 @@ use super::phase::{Outcome, Phase, Standing};
 use super::phase_names::{LIMITS, SUBLAYOUTS, TURNS};
 use super::policies;
 use super::speaking::{Functionaries, Policies, Speaking};
-use super::statements::{Statements, Wish};
+use super::statements::{NotShown, Statements, Wish};
 use super::turns::Turns;
 use super::{Options, materials};
 use crate::governing::layers::{self, LayerRef};
@@ -90,7 +90,7 @@ impl<'a> Record<'a> {
         &self,
         speaking: &[Speaking<'_>],
         at: Option<usize>,
-        shown: &dyn Fn(&Functionaries) -> Result<Vec<writ_evaluators::input::Statement>, String>,
+        shown: &dyn Fn(&Functionaries) -> Result<Vec<writ_evaluators::input::Statement>, NotShown>,
     ) -> (Vec<Phase>, Vec<Evaluation>) {
         let (mut phases, mut all) = (Vec::new(), Vec::new());
         for one in speaking {

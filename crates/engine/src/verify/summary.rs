@@ -8,7 +8,7 @@ use serde::Serialize;
 use writ_core::{Digest, Timestamp};
 use writ_evidence::intoto::{ResourceDescriptor, Statement};
 
-use super::report::Report;
+use super::report::{Bundled, Report};
 use crate::session::statements::subject_of;
 
 /// The type of the predicate.
@@ -17,6 +17,8 @@ pub const VSA: &str = "https://slsa.dev/verification_summary/v1";
 const SLSA: &str = "1.1";
 /// What a session is that passes; it is none of SLSA's own levels.
 const VERIFIED: &str = "WRIT_SESSION_VERIFIED";
+/// What one is whose bundle leaves the transcripts out: what they alone tell was not looked for.
+const BY_ROWS: &str = "WRIT_SESSION_ROWS_VERIFIED";
 
 /// A summary's predicate.
 #[derive(Clone, Debug, Serialize)]
@@ -70,7 +72,11 @@ pub fn summary(report: &Report, file: (&str, Digest), key: Digest, now: Timestam
         ),
         input_attestations: vec![Named::new(file.0.to_owned(), file.1)],
         verification_result: if passed { "PASSED" } else { "FAILED" },
-        verified_levels: [if passed { VERIFIED } else { "FAILED" }],
+        verified_levels: [match report.bundled {
+            _ if !passed => "FAILED",
+            Some(Bundled::WithoutTranscripts) => BY_ROWS,
+            Some(Bundled::Whole) | None => VERIFIED,
+        }],
         slsa_version: SLSA,
     };
     let subjects = vec![about, ResourceDescriptor::sha256(file.0, file.1)];

@@ -242,17 +242,39 @@ impl Chain {
         Ok(Certified { subject: self.subject.clone(), issuer: self.issuer.clone(), root })
     }
 
-    /// The root at the end of a path that holds.
-    fn path(&self, roots: &[Root], at: Timestamp) -> Result<Digest, X509Error> {
-        let subject = || self.subject.to_string();
-        let certificate = read(&self.leaf)?;
+    /// Whether these certificates are good for a signature at a moment, if somebody trusts a root above them.
+    pub fn is_good(&self, at: Timestamp) -> Result<(), X509Error> {
+        self.is_signer()?;
+        let (subject, seconds) = (self.subject.to_string(), u64::try_from(at.millis() / 1000).unwrap_or_default());
+        for der in std::iter::once(&self.leaf).chain(&self.above) {
+            let validity = read(der)?.tbs_certificate.validity;
+            if validity.not_after.to_unix_duration().as_secs() < seconds {
+                return Err(X509Error::Expired { subject });
+            }
+            if validity.not_before.to_unix_duration().as_secs() > seconds {
+                return Err(X509Error::NotYetValid { subject });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the first certificate is of somebody who signs documents.
+    fn is_signer(&self) -> Result<(), X509Error> {
+        let (subject, certificate) = (self.subject.to_string(), read(&self.leaf)?);
         if extension::<BasicConstraints>(&certificate)?.is_some_and(|basic| basic.ca) {
-            return Err(X509Error::Authority { subject: subject() });
+            return Err(X509Error::Authority { subject });
         }
         let usage = extension::<KeyUsage>(&certificate)?;
         if !usage.is_some_and(|usage| usage.0.contains(KeyUsages::DigitalSignature)) {
-            return Err(X509Error::NotForSignatures { subject: subject() });
+            return Err(X509Error::NotForSignatures { subject });
         }
+        Ok(())
+    }
+
+    /// The root at the end of a path that holds.
+    fn path(&self, roots: &[Root], at: Timestamp) -> Result<Digest, X509Error> {
+        let subject = || self.subject.to_string();
+        self.is_signer()?;
         let leaf = self.end_entity()?;
         let seconds = u64::try_from(at.millis() / 1000).unwrap_or_default();
         let time = UnixTime::since_unix_epoch(Duration::from_secs(seconds));

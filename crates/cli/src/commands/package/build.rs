@@ -14,6 +14,7 @@ use writ_package::{Descriptor, Layout, Reference};
 
 use super::{Place, layout_failure, moved, pulled, refused, registry};
 use crate::args::{BuildArgs, RegistryArgs};
+use crate::commands::lock::leaks;
 use crate::commands::rooms;
 use crate::environment;
 use crate::exit::Failure;
@@ -73,6 +74,9 @@ pub fn run(args: &BuildArgs) -> Result<(), Failure> {
     let lock = regular_file::read(&lock_file, MAX_FILE)
         .map_err(|error| Failure::could_not(format!("{}: {error}; `writ lock` makes it", lock_file.display())))?;
     let lock = Lock::parse(&lock).map_err(|error| Failure::malformed(format!("{}: {error}", lock_file.display())))?;
+    if let Some(what) = leaks(&lock, &linted.agent) {
+        return Err(refused(&format!("{}: {what}, and a package holds none", lock_file.display())));
+    }
     let parents = chain(&lock, &Pulled(&args.registry)).map_err(|error| match error {
         AncestryError::Away { .. } => Failure::could_not(error),
         AncestryError::Broken { .. } | AncestryError::TooDeep => refused(&error),

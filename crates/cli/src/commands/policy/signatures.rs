@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use writ_core::json;
+use writ_core::{Digest, Timestamp, json};
 use writ_engine::governing::{self, GoverningError, PAYLOAD_TYPE, Signed, Trust, When};
 use writ_engine::keeper::{Place, TokenKey};
 use writ_evidence::custody::Signs;
@@ -91,6 +91,7 @@ fn certified(policy: &[u8], key: &dyn Signs, file: &Path) -> Result<Envelope, Fa
     if !chain.is_for(key.public()) {
         return Err(wrong("its first certificate is not for that key: put the signer's own first".to_owned()));
     }
+    chain.is_good(Timestamp::now()).map_err(|error| wrong(error.to_string()))?;
     Envelope::sign_certified(PAYLOAD_TYPE, policy, key, &chain.to_pem()).map_err(Failure::could_not)
 }
 
@@ -98,12 +99,16 @@ fn around(policy: &[u8], file: &Path) -> Result<Envelope, Failure> {
     let wrong = |why: String| Failure::malformed(format!("{}: {why}", file.display()));
     let bytes = input::bytes(file)?;
     let bundle = Bundle::parse(&bytes).map_err(|error| wrong(error.to_string()))?;
-    let Content::Message { signature, .. } = bundle.content else {
+    let Content::Message { signature, digest } = bundle.content else {
         return Err(wrong(
             "it signs an envelope of its own, not the policy's bytes: make it with `cosign sign-blob --bundle` or `sigstore sign`"
                 .to_owned(),
         ));
     };
+    let own = Digest::of(policy);
+    if digest.is_some_and(|(name, digest)| name == "SHA2_256" && digest != own.as_bytes()) {
+        return Err(wrong(format!("it is of other bytes than the policy's, whose digest is {own}")));
+    }
     let value = json::parse(&bytes).map_err(|error| wrong(error.to_string()))?;
     Ok(Envelope::around_bundle(PAYLOAD_TYPE, policy, &value, signature))
 }
@@ -152,9 +157,9 @@ fn trusted(file: &Path, bytes: &[u8]) -> Result<Result<Vec<String>, String>, Fai
         Err(GoverningError::Envelope { why, .. }) => return Ok(Err(why)),
         Err(error) => return Err(report(error)),
     };
-    // Whom the policy itself lets sign is known once it is read whole; one that cannot be is asked about by `writ policy check`.
-    let opened = governing::open(&std::path::absolute(file)?, None, &trust).map(|governing| governing.signed);
-    let signed = if matches!(opened, Ok(Signed::NoFunctionary)) { Signed::NoFunctionary } else { signed };
+    // Whom the policy itself lets sign is known once it is read.
+    let policy = governing::open_alone(&std::path::absolute(file)?, bytes.to_vec(), None, &Trust::open(None));
+    let signed = governing::among(policy.map_err(report)?.policy.functionaries(), signed);
     Ok(match signed {
         Signed::UnknownKey(reasons) if reasons.is_empty() => {
             let keys = trust.keys().map_err(Failure::could_not)?.len();

@@ -26,7 +26,7 @@ use writ_sandbox::{Cgroups, Level};
 use writ_store::Store;
 
 use super::{DENIED, FAILED, say, secrets};
-use crate::args::RunArgs;
+use crate::args::{RegistryArgs, RunArgs};
 use crate::commands::package::build::Pulled;
 use crate::commands::package::verify::worth;
 use crate::commands::package::{Place, moved, open};
@@ -112,7 +112,7 @@ pub fn prepare(target: &Target, args: &RunArgs, home: &Home, cwd: &Path) -> Resu
     }
     let file = if room.is_some() { "Agentfile".to_owned() } else { path.display().to_string() };
     let linted = placed.linted(&file);
-    check_lines(&linted, &file)?;
+    check_lines(&linted, &file, placed.own_lines())?;
     let agent = &linted.agent;
     let words = command(agent, args)?;
     let folder = path.parent().unwrap_or(Path::new("/"));
@@ -218,7 +218,9 @@ fn place(placed: &mut Placed, file: &Path) -> Result<(), Refused> {
                 Some(BindMode::Ro) => "ro",
                 Some(BindMode::Rw) => "rw",
             };
-            format!("BIND {} {target} {word}", folder.join(source).display())
+            // Its parts alone: `./` is the folder itself.
+            let source: PathBuf = folder.join(source).components().collect();
+            format!("BIND {} {target} {word}", source.display())
         }
         _ => entry.quoted(),
     });
@@ -227,9 +229,13 @@ fn place(placed: &mut Placed, file: &Path) -> Result<(), Refused> {
     Ok(())
 }
 
-fn check_lines(linted: &Linted, file: &str) -> Result<(), Refused> {
+/// Lines behind the file's `own` are those of the run manifest.
+fn check_lines(linted: &Linted, file: &str, own: usize) -> Result<(), Refused> {
     let errors = linted.found.iter().filter(|found| found.is_error());
-    let told = |found: &writ_agentfile::Diagnostic| format!("{file}:{}: {}", found.place.line, found.message);
+    let told = |found: &writ_agentfile::Diagnostic| match found.place.line.checked_sub(own) {
+        None | Some(0) => format!("{file}:{}: {}", found.place.line, found.message),
+        Some(line) => format!("run manifest, placement, line {line}: {}", found.message),
+    };
     let told: Vec<String> = errors.map(told).collect();
     if told.is_empty() { Ok(()) } else { Err(Refused(DENIED, told)) }
 }
@@ -258,7 +264,10 @@ fn base(path: &Path, args: &RunArgs) -> Result<bool, Refused> {
     if lock.base_image.as_ref().is_none_or(|base| !base.package) {
         return Ok(false);
     }
-    chain(&lock, &Pulled(&args.registry)).map_err(|error| Refused::one(DENIED, error))?;
+    // What was fetched when it was locked is here, and no registry is asked for it.
+    if chain(&lock, &Pulled(&RegistryArgs::offline())).is_err() {
+        chain(&lock, &Pulled(&args.registry)).map_err(|error| Refused::one(DENIED, error))?;
+    }
     Ok(true)
 }
 

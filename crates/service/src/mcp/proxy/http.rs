@@ -172,7 +172,12 @@ impl<W: Write + Send + 'static> Server<W> {
             self.relay(&mut body)?;
         }
         // What has had its answer is told nothing more.
-        self.failed(line, &format!("the server answers HTTP {status}"))
+        let what = if status == 200 {
+            "what the server answers cannot be used".to_owned()
+        } else {
+            format!("the server answers HTTP {status}")
+        };
+        self.failed(line, &what)
     }
 
     /// Relays one message of the server's.

@@ -3,7 +3,7 @@
 //! Owns the requests that are open and what their answers are for. Refuses what the gate refuses, what could mean two things, and
 //! answers that nobody asked for. Invariant: what is relayed is the line as it came, but for the tools that are left out of a list.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use writ_core::Verdict;
@@ -60,6 +60,8 @@ pub struct Step {
 struct Open {
     id: Id,
     what: What,
+    /// The client has taken it back: there need be no answer.
+    taken_back: bool,
 }
 
 enum What {
@@ -102,9 +104,15 @@ impl Relay {
         };
         let (mut entered, mut back, mut note, mut stopped) = (Vec::new(), Vec::new(), None, false);
         let answerable: Vec<Option<Id>> = messages.iter().map(Message::answerable).collect();
+        let mut keys = HashSet::new();
+        let twice = answerable.iter().flatten().any(|id| !keys.insert(id.key.as_str()));
         for (message, id) in messages.into_iter().zip(&answerable) {
             // What stands behind a refused message of a batch is not asked about: none of it goes on.
-            let fate = if stopped { Fate::Refused(BESIDE.to_owned()) } else { self.client_message(message) };
+            let fate = match stopped {
+                true => Fate::Refused(BESIDE.to_owned()),
+                false if twice => Fate::Refused(told(Verdict::Deny, TWICE)),
+                false => self.client_message(message, entered.len()),
+            };
             match fate {
                 Fate::On(open) => entered.extend(open),
                 Fate::Refused(told) => {
@@ -119,7 +127,7 @@ impl Relay {
             open.extend(entered.into_iter().map(|entry| (entry.id.key.clone(), entry)));
             return Step { on: Some(line.to_vec()), back, note };
         }
-        for Open { id, what } in entered {
+        for Open { id, what, .. } in entered {
             if let What::Call(Some(passed)) = what {
                 self.gate.after(&passed, Err(BESIDE.to_owned()));
             }
@@ -129,7 +137,8 @@ impl Relay {
         Step { on: None, back, note }
     }
 
-    fn client_message(&self, message: Message) -> Fate {
+    /// `entered` are the requests of the same batch before it.
+    fn client_message(&self, message: Message, entered: usize) -> Fate {
         let refused = |why: &str| Fate::Refused(told(Verdict::Deny, why));
         let method = match &message.kind {
             Kind::Answer => return Fate::On(None),
@@ -148,17 +157,21 @@ impl Relay {
             return refused("its id is empty");
         }
         {
-            let open = self.lock();
+            let mut open = self.lock();
             if open.contains_key(&id.key) {
-                return refused("another request with this id is open");
+                return refused(TWICE);
             }
-            if open.len() >= MOST_OPEN {
-                return refused("too many requests are open");
+            if open.len() + entered >= MOST_OPEN {
+                // An answer to one of these that comes all the same is one that nobody asked for.
+                open.retain(|_, open| !open.taken_back);
+            }
+            if open.len() + entered >= MOST_OPEN {
+                return refused("too many requests are open: wait for the server's answers, or take requests back");
             }
         }
         if PLAIN.contains(&method.as_str()) {
             let what = if method == "tools/list" { What::Tools } else { What::Plain };
-            return Fate::On(Some(Open { id, what }));
+            return Fate::On(Some(Open { id, what, taken_back: false }));
         }
         let params = message.body.get("params").and_then(Value::as_object);
         if let Some(name) = params.and_then(ambiguous) {
@@ -175,7 +188,7 @@ impl Relay {
         let tool_use = message.param("_meta").and_then(|meta| meta.get(TOOL_USE)).and_then(Value::as_str);
         let wanted = Wanted { tool: &tool, input, rounded: message.rounded.clone(), is_tool: method == "tools/call" };
         match self.gate.before(wanted, tool_use) {
-            Ruling::Pass(passed) => Fate::On(Some(Open { id, what: What::Call(Some(passed)) })),
+            Ruling::Pass(passed) => Fate::On(Some(Open { id, what: What::Call(Some(passed)), taken_back: false })),
             Ruling::Refused { verdict, reason } => Fate::Refused(told(verdict, &reason)),
         }
     }
@@ -187,10 +200,10 @@ impl Relay {
             Some(number @ Value::Number(_)) => canonical(number),
             _ => return,
         };
-        let passed = match self.lock().get_mut(&key) {
-            Some(Open { what: What::Call(passed), .. }) => passed.take(),
-            Some(_) | None => None,
-        };
+        let passed = self.lock().get_mut(&key).and_then(|open| {
+            open.taken_back = true;
+            if let What::Call(passed) = &mut open.what { passed.take() } else { None }
+        });
         if let Some(passed) = passed {
             self.gate.after(&passed, Err("the client took it back".to_owned()));
         }
@@ -220,7 +233,7 @@ impl Relay {
                 Some(Open { what: What::Call(Some(passed)), .. }) => {
                     notes.extend(self.gate.after(&passed, outcome(&message.body)));
                 }
-                Some(Open { id, what: What::Tools }) => match self.tools(message, &text) {
+                Some(Open { id, what: What::Tools, .. }) => match self.tools(message, &text) {
                     Ok((cut, note)) => {
                         places.extend(cut);
                         notes.extend(note);
@@ -285,7 +298,7 @@ impl Relay {
         open.into_iter().map(|open| self.lost(open, why)).collect()
     }
 
-    fn lost(&self, Open { id, what }: Open, why: &str) -> String {
+    fn lost(&self, Open { id, what, .. }: Open, why: &str) -> String {
         if let What::Call(Some(passed)) = what {
             self.gate.after(&passed, Err(why.to_owned()));
         }
@@ -300,6 +313,8 @@ impl Relay {
 /// Places to be cut out, and what the human is told.
 type Found = (Vec<std::ops::Range<usize>>, Option<String>);
 
+/// Why a second request of an id is not relayed.
+const TWICE: &str = "another request with this id is open";
 /// Why a message of a batch is not relayed that is not refused itself.
 const BESIDE: &str = "another message of the same batch was refused, so none of it went on";
 

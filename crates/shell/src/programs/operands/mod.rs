@@ -7,6 +7,7 @@ pub(crate) mod git;
 mod net;
 mod particular;
 pub(crate) mod patch;
+mod printing;
 mod references;
 pub(crate) mod repository;
 pub mod table;

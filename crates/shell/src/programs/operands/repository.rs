@@ -8,7 +8,7 @@ use writ_core::Span;
 use crate::action::{Access, RepositoryAct};
 use crate::eval::Eval;
 use crate::eval::input::Input;
-use crate::programs::operands::patch;
+use crate::programs::operands::{patch, printing};
 use crate::shape::{is_flag, text_word};
 use crate::word::Word;
 
@@ -24,11 +24,11 @@ pub struct Call<'c> {
 }
 
 impl Call<'_> {
-    fn texts(&self) -> impl Iterator<Item = String> {
+    pub(super) fn texts(&self) -> impl Iterator<Item = String> {
         self.rest.iter().map(|word| word.literal().unwrap_or_default()).take_while(|text| text != "--")
     }
 
-    fn has(&self, names: &[&str]) -> bool {
+    pub(super) fn has(&self, names: &[&str]) -> bool {
         self.texts().any(|text| names.contains(&text.as_str()))
     }
 
@@ -54,37 +54,37 @@ impl Call<'_> {
     }
 
     /// What stands in front of `--`, and what behind it.
-    fn sides(&self) -> (Vec<Word>, Vec<Word>) {
+    pub(super) fn sides(&self) -> (Vec<Word>, Vec<Word>) {
         let cut = self.rest.iter().position(|word| word.literal().as_deref() == Some("--"));
         let behind = cut.and_then(|at| self.rest.get(at + 1..)).unwrap_or_default();
         let own = |word: &&&Word| !behind.iter().any(|other| std::ptr::eq(other, **word));
         (self.operands.iter().filter(own).map(|word| (*word).clone()).collect(), behind.to_vec())
     }
 
-    fn verb(&self) -> String {
+    pub(super) fn verb(&self) -> String {
         self.operands.first().and_then(|word| word.literal()).unwrap_or_default()
     }
 
-    fn after_verb(&self) -> Vec<Word> {
+    pub(super) fn after_verb(&self) -> Vec<Word> {
         self.operands.iter().skip(1).map(|word| (*word).clone()).collect()
     }
 
-    fn all(&self) -> Vec<Word> {
+    pub(super) fn all(&self) -> Vec<Word> {
         self.operands.iter().map(|word| (*word).clone()).collect()
     }
 
     /// `-3`, `-n 3`, `--max-count=3`
-    fn most(&self) -> Option<u32> {
+    pub(super) fn most(&self) -> Option<u32> {
         let short = self.texts().find_map(|text| text.strip_prefix('-')?.parse().ok());
         short.or_else(|| self.value("-n", "--max-count")?.literal()?.parse().ok())
     }
 
-    fn word(&self, text: &str) -> Vec<Word> {
+    pub(super) fn word(&self, text: &str) -> Vec<Word> {
         vec![text_word(text, self.span)]
     }
 
     /// Whether content is printed by what else prints it.
-    fn patches(&self) -> bool {
+    pub(super) fn patches(&self) -> bool {
         const PATCH: [&str; 12] = [
             "-p",
             "-u",
@@ -130,6 +130,7 @@ pub fn run(eval: &mut Eval<'_>, call: &Call<'_>) {
         let remote = call.operands.first().filter(|_| !matches!(call.sub, "lfs" | "request-pull"));
         contact(eval, call, remote.map(|word| (*word).clone()).into_iter().collect());
     }
+    printing::run(eval, call);
     match call.sub {
         "checkout" | "switch" | "restore" | "reset" | "stash" | "read-tree" | "checkout-index" => restoring(eval, call),
         "merge" | "rebase" | "cherry-pick" | "revert" | "pull" | "am" | "apply" | "bisect" | "subtree" => {
