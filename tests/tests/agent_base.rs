@@ -126,6 +126,12 @@ fn a_base_holds_through_two_levels() {
     assert!(told.contains("deny") && told.contains("base"), "{told}");
     assert!(lab.hook("3", "Read", &place("work/named/c.txt")).contains("deny"), "by the child's name");
     assert!(lab.hook("4", "Read", &place("a.txt")).contains("deny"), "outside of what is mounted");
+    // What walks over a folder reads what is forbidden in it.
+    for (id, line) in [("w1", "grep -r x work"), ("w2", "tar c work"), ("w3", "find work -type f | xargs cat")] {
+        let told = lab.hook(id, "Bash", &format!(r#"{{"command":"{line}"}}"#));
+        assert!(told.contains("deny"), "{line}: {told}");
+    }
+    assert!(!lab.hook("w4", "Bash", r#"{"command":"cat work/a.txt"}"#).contains("deny"));
     // What the lock says of the base is the policy's: no agent changes it, and a package that is called an image stays a ceiling.
     let told = lab.hook("5", "Bash", r#"{"command":"sed -i s/true/false/ agentrc.lock"}"#);
     assert!(told.contains("deny") && told.contains("lock"), "{told}");
@@ -148,6 +154,12 @@ fn a_base_holds_through_two_levels() {
     assert!(!report["phases"].as_array().unwrap().iter().any(|phase| failed(&phase)), "{report:#}");
     let (code, told) = lab.writ(&["run", text(&file)]);
     assert!(code == Some(126) && told.contains("forbidden on line") && !told.contains("hidden"), "{told}");
+    // What a command reads by itself the sandbox holds.
+    fs::write(file.with_file_name("work/q.sh"), "cat /workspace/secret/b.txt; cat /workspace/a.txt\n").unwrap();
+    let quiet = lab.child(&own("").replace("CMD cat work/a.txt work/secret/b.txt", "CMD sh /workspace/q.sh"));
+    lab.done(&["lock", text(&quiet)]);
+    let (_, told) = lab.writ(&["run", text(&quiet)]);
+    assert!(told.contains("open") && !told.contains("hidden"), "{told}");
     // What is asked for beyond either of them.
     for (more, rule) in [
         ("URL https://api.example\n", "widens-network"),

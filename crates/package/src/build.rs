@@ -12,6 +12,7 @@ use writ_agentfile::lock::Locked;
 use writ_agentfile::{Agent, Diagnostic, Linted, Lock, Options, lint};
 use writ_core::{Timestamp, json, regular_file, secret};
 
+use crate::check::OWN;
 use crate::config::Config;
 use crate::layer::{Files, LayerError, gather, pack};
 use crate::layout::{Layout, LayoutError};
@@ -260,6 +261,9 @@ fn parts(input: &Input<'_>, agent: &Agent, lock: &Lock) -> Result<Vec<Part>, Bui
     for path in input.sources {
         let text = path.to_str().filter(|_| path.is_relative()).ok_or_else(|| BuildError::Outside(path.clone()))?;
         source.extend(named(input, 0, text)?);
+    }
+    for own in OWN {
+        source.remove(own);
     }
     out.push(Part { media_type: SOURCE_LAYER, title: "source.tar.gz".to_owned(), files: source });
     Ok(out)

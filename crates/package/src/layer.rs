@@ -298,7 +298,15 @@ fn read_archive(
         *budget = Budget { bytes, files };
         take(&named, run, &mut entry)?;
     }
-    Ok(())
+    // Read to its end, where its checksum is; other readers may find more files behind the first end.
+    let (mut rest, mut piece) = (archive.into_inner(), [0; 1 << 12]);
+    loop {
+        match rest.read(&mut piece).map_err(told)? {
+            0 => return Ok(()),
+            some if piece.iter().take(some).all(|byte| *byte == 0) => {}
+            _ => return Err(wrong("there is something behind the archive's end".to_owned())),
+        }
+    }
 }
 
 fn only_names(path: &Path) -> bool {
@@ -346,6 +354,31 @@ mod tests {
         assert_eq!(listed["run.sh"].size, 5);
         let mut little = Budget { bytes: 6, files: 9 };
         assert!(matches!(list(&layout, &digests[0], &mut little, &|_| false), Err(LayerError::TooMuch)));
+    }
+
+    /// Other readers may stop earlier, or go on.
+    #[test]
+    fn a_layer_ends_where_its_archive_does() {
+        let (folder, layout) = layout();
+        let root = tree(folder.path(), 0o755);
+        let good = pack(&layout, "application/x", &gather(&root, &root, &|_| false).unwrap()).unwrap();
+        let whole = layout.read(&good).unwrap();
+        let again = |bytes: &[u8]| {
+            let layer = layout.write("application/x", bytes).unwrap();
+            list(&layout, &layer, &mut Budget::default(), &|_| false).map(|_| ()).map_err(|error| error.to_string())
+        };
+        assert_eq!(again(&whole), Ok(()));
+        let mut other = whole.clone();
+        let checksum = other.len() - 8;
+        other[checksum] ^= 1;
+        for bad in [
+            whole[..whole.len() - 4].to_vec(),
+            other,
+            [whole.as_slice(), b"more"].concat(),
+            [whole.as_slice(), &whole].concat(),
+        ] {
+            assert!(again(&bad).is_err(), "{} bytes", bad.len());
+        }
     }
 
     #[test]

@@ -292,6 +292,26 @@ mod tests {
     use crate::cedar::by_action::ByAction;
     use crate::{Options, lint};
 
+    /// What is forbidden whatever the context says is known without a request.
+    #[test]
+    fn what_is_forbidden_without_a_condition_is_listed() {
+        use crate::cedar::forbidden::Which;
+        let text = "AGENT x\nAUDIT basic\nPOLICY\n\
+            forbid(principal, action == AgentRC::Action::\"filesystem.read\", resource in AgentRC::Path::\"/w/s\");\n\
+            forbid(principal == AgentRC::Agent::\"x\", action in [AgentRC::Action::\"filesystem.write\", AgentRC::Action::\"filesystem.read\"], resource == AgentRC::Path::\"/w/one\");\n\
+            forbid(principal == AgentRC::Agent::\"other\", action, resource);\n\
+            forbid(principal, action == AgentRC::Action::\"network.egress\", resource) when { context.port == 22 };\n\
+            forbid(principal, action == AgentRC::Action::\"network.egress\", resource == AgentRC::Host::\"h.example\");\nEND\n";
+        let linted = lint(text.as_bytes(), "Agentfile", &Options::default());
+        assert!(!linted.has_errors(), "{:?}", linted.found);
+        let found = linted.rules.forbidden(&["x"]);
+        let (within, one) = (Which::Within("/w/s".to_owned()), Which::One("/w/one".to_owned()));
+        assert_eq!(found.read.len(), 2);
+        assert!(found.read.contains(&within) && found.read.contains(&one), "{found:?}");
+        assert_eq!((found.written, found.hosts), (vec![one], vec![Which::One("h.example".to_owned())]));
+        assert_eq!(linted.rules.forbidden(&["x", "other"]).hosts.len(), 2);
+    }
+
     /// A policy on what is spelled as nothing is that is asked about would forbid nothing.
     #[test]
     fn paths_and_hosts_in_policies_are_spelled_as_they_are_asked_about() {

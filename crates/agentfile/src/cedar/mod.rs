@@ -5,6 +5,7 @@
 
 mod by_action;
 mod decide;
+pub(crate) mod forbidden;
 mod lower;
 mod many;
 mod request;

@@ -8,6 +8,8 @@ use serde::Serialize;
 
 use super::client_tools;
 use crate::agent::Agent;
+use crate::cedar::Rules;
+use crate::cedar::forbidden::Which;
 use crate::directive::{Base, BindMode, Directive, Inject, Mode, Source};
 use crate::names::call_name;
 use crate::placed::{PACKAGE, Placed, Private, START, base_address};
@@ -22,7 +24,7 @@ pub(super) struct Document {
     extends: Option<String>,
     tools: Allowed,
     files: Files,
-    domains: Allowed,
+    domains: Domains,
     #[serde(skip_serializing_if = "Limits::is_empty")]
     limits: Limits,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,9 +39,18 @@ pub(super) struct Allowed {
 }
 
 #[derive(Serialize)]
+struct Domains {
+    allow: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    deny: Vec<String>,
+}
+
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Files {
     allow: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    deny: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     read_only: Vec<String>,
 }
@@ -152,13 +163,13 @@ fn named(agent: &Agent, name: &str) -> Option<u64> {
 }
 
 impl Document {
-    pub fn of(agent: &Agent, root: &str, placed: &Placed) -> Self {
+    pub fn of((agent, rules): (&Agent, &Rules), root: &str, placed: &Placed) -> Self {
         // Writ calls a tool by its own name, whatever it does.
         let mut tools = match placed.calls {
             true => agent.tools().map(|(_, tool)| call_name(agent, tool)).collect(),
             false => tools(agent),
         };
-        let mut files = Files { allow: Vec::new(), read_only: Vec::new() };
+        let mut files = Files { allow: Vec::new(), deny: Vec::new(), read_only: Vec::new() };
         let own = placed.package.then(|| (literal(root), Mode::Ro));
         let called = placed.package.then(|| (PACKAGE.to_owned(), Mode::Ro));
         // A program among its tools has to be read to be run.
@@ -178,6 +189,12 @@ impl Document {
                 files.allow.push(pattern);
             }
         }
+        // What a policy forbids of a folder, it forbids of whatever walks over it, and a sandbox holds it.
+        let children = placed.children.iter().map(String::as_str);
+        let names: Vec<&str> = children.chain([agent.name_or_default()]).collect();
+        let forbidden = rules.forbidden(&names);
+        files.deny = forbidden.read.iter().flat_map(|which| patterns(agent, root, which)).collect();
+        files.read_only.extend(forbidden.written.iter().flat_map(|which| patterns(agent, root, which)));
         let mut hosts: Vec<String> = agent.destinations().map(|(_, to)| to.host.clone()).collect();
         hosts.sort();
         hosts.dedup();
@@ -202,12 +219,53 @@ impl Document {
             extends: base.or_else(|| placed.beside.clone()),
             tools: Allowed { allow: tools },
             files,
-            domains: Allowed { allow: hosts },
+            domains: Domains { deny: hosts_of(&forbidden.hosts, &hosts), allow: hosts },
             limits,
             enforce: held.then(|| enforce(agent, placed)),
             grants: held.then(|| grants(agent)).flatten(),
         }
     }
+}
+
+/// Patterns of files for what a policy calls a path: where it lies on this machine, and where the agent sees it.
+fn patterns(agent: &Agent, root: &str, which: &Which) -> Vec<String> {
+    let places = places(agent, root);
+    let (mut folders, within): (Vec<String>, bool) = match which {
+        Which::All => (places.iter().flat_map(|place| [place.host.clone(), place.mount.clone()]).collect(), true),
+        Which::One(path) | Which::Within(path) => {
+            let here = places.iter().filter_map(|place| match path.strip_prefix(place.mount.trim_end_matches('/')) {
+                Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+                    Some(format!("{}{rest}", place.host.trim_end_matches('/')))
+                }
+                // A mount that lies in it.
+                _ if path_within(&place.mount, path) => Some(place.host.clone()),
+                _ => None,
+            });
+            (here.chain([path.clone()]).collect(), matches!(which, Which::Within(_)))
+        }
+    };
+    folders.sort();
+    folders.dedup();
+    folders
+        .iter()
+        .flat_map(|folder| {
+            let folder = literal(folder.trim_end_matches('/'));
+            let own = (!folder.is_empty()).then(|| folder.clone());
+            own.into_iter().chain(within.then(|| format!("{folder}/**")))
+        })
+        .collect()
+}
+
+/// Patterns of hosts for what policies call hosts; all of them are those that are declared.
+fn hosts_of(forbidden: &[Which], declared: &[String]) -> Vec<String> {
+    let one = |which: &Which| match which {
+        Which::All => declared.to_vec(),
+        Which::One(host) | Which::Within(host) => vec![host.clone()],
+    };
+    let mut out: Vec<String> = forbidden.iter().flat_map(one).collect();
+    out.sort();
+    out.dedup();
+    out
 }
 
 /// Whether it asks for this machine's own isolation.

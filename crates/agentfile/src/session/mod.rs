@@ -57,7 +57,7 @@ fn lowered(bytes: &[u8], linted: Linted, root: &str, placed: &Placed) -> Result<
         return Err(PolicyError::of(problems));
     }
     let root = root.trim_end_matches('/');
-    let document = json::to_compact(&Document::of(&linted.agent, root, placed));
+    let document = json::to_compact(&Document::of((&linted.agent, &linted.rules), root, placed));
     let policy = Policy::parse_made(document.as_bytes(), root)?;
     let also = Cedar {
         agent: linted.agent,
