@@ -173,6 +173,13 @@ fn a_base_holds_through_two_levels() {
         let (code, told) = lab.writ(&["run", text(&file)]);
         assert!(code == Some(126) && told.contains("in the base"), "{told}");
     }
+    // What cannot be held of the base is as much a reason not to begin.
+    let probed = lab.publish("probed", "AGENT probed\nFROM scratch\nCMD true\nAUDIT all\nHEALTHCHECK CMD true\n");
+    let file = lab.child(&format!("AGENT child\nFROM {probed}\nCMD touch ran\nAUDIT all\n"));
+    lab.done(&["lock", text(&file)]);
+    let (code, told) = lab.writ(&["run", text(&file)]);
+    assert!(code == Some(126) && told.contains("/org/probed@sha256:") && told.contains("HEALTHCHECK"), "{told}");
+    assert!(!file.with_file_name("ran").exists());
     // Without what was fetched nothing is decided, and nothing runs.
     let file = lab.child(&own(""));
     lab.done(&["lock", text(&file)]);

@@ -206,6 +206,10 @@ fn what_cannot_be_held_does_not_run_and_its_line_is_named() {
     }
     let agent = Agent::new("agent-no-cmd", HEAD);
     assert!(agent.run(&["Agentfile"]).2.contains("no CMD"));
+    let agent = Agent::new("agent-link", &agentfile("CMD touch work/ran\nMOUNT /w2 rw\nBIND ./link /w2 rw\n"));
+    std::os::unix::fs::symlink(agent.folder().join("private"), agent.folder().join("link")).unwrap();
+    let (code, _, err) = agent.run(&["Agentfile"]);
+    assert!(code == Some(126) && err.contains("through a symbolic link") && agent.read("work/ran").is_none(), "{err}");
     let agent = Agent::new("agent-errors", &agentfile("CMD true\nNOPE\n"));
     assert!(agent.run(&["Agentfile"]).2.contains(":6: "));
 }

@@ -196,7 +196,7 @@ broken! {
     }, Some(|place| fs::write(place.at("repository/.aflock"), POLICY).unwrap());
     invalid_policy: "is not valid", |place| fs::write(place.at("repository/.aflock"), POLICY.replace("files", "fils")).unwrap(),
         Some(|place| fs::write(place.at("repository/.aflock"), POLICY).unwrap());
-    unsigned_where_signatures_are_required: "not signed by a key you trust", |place| {
+    unsigned_where_signatures_are_required: "is not signed, and your settings require that it is trusted", |place| {
         place.forget();
         assert!(place.sh("writ keys require-signed on").0);
     }, None;

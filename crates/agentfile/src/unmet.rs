@@ -27,6 +27,8 @@ pub struct Machine<'a> {
     pub variable: &'a dyn Fn(&str) -> bool,
     /// Whether there is something at a path.
     pub there: &'a dyn Fn(&str) -> bool,
+    /// Whether a path is itself what lies there, and no symbolic link on the way leads elsewhere.
+    pub itself: &'a dyn Fn(&str) -> bool,
     /// The folder that relative paths hang off.
     pub root: &'a str,
 }
@@ -175,6 +177,9 @@ impl Asked<'_> {
             let what =
                 if moved { "what BIND names is not there" } else { "it is not there, and no BIND says what it is" };
             return Some(format!("{what}: `{}`", place.host));
+        }
+        if moved && !(self.machine.itself)(&place.host) {
+            return Some(format!("`{}` leads elsewhere through a symbolic link: name what it leads to", place.host));
         }
         if moved && (self.machine.there)(path) {
             return Some(format!(

@@ -12,9 +12,8 @@ use writ_agentfile::lock::Locked;
 use writ_agentfile::{Agent, Diagnostic, Linted, Lock, Options, lint};
 use writ_core::{Timestamp, json, regular_file, secret};
 
-use crate::check::OWN;
 use crate::config::Config;
-use crate::layer::{Files, LayerError, gather, pack};
+use crate::layer::{Files, LayerError, OWN, gather, pack};
 use crate::layout::{Layout, LayoutError};
 use crate::manifest::{Annotations, Descriptor, Manifest};
 use crate::portable::{RunManifest, split};

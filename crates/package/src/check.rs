@@ -223,9 +223,6 @@ fn annotations(manifest: &Manifest, config: &Config, lock: &Lock) -> Result<(), 
     Ok(())
 }
 
-/// What has a layer of its own, and lies beside the files of the others.
-pub(crate) const OWN: [&str; 2] = ["Agentfile", "agentrc.lock"];
-
 /// All files of all layers; one path in two layers is an error.
 fn files(
     layout: &Layout,
@@ -235,7 +232,7 @@ fn files(
     let (mut out, mut budget) = (BTreeMap::new(), Budget::default());
     for one in layers {
         for (path, entry) in layer::list(layout, one, &mut budget, read).map_err(CheckError::Layer)? {
-            if OWN.contains(&path.as_str()) {
+            if layer::OWN.contains(&path.as_str()) {
                 return Err(CheckError::Content(format!("`{path}` is in a layer of files, and has one of its own")));
             }
             if out.insert(path.clone(), entry).is_some() {

@@ -28,6 +28,9 @@ const MAX_TEXT: u64 = 4 << 20;
 /// Deepest path.
 const MAX_DEPTH: usize = 64;
 
+/// What has a layer of its own, and lies beside the files of the others.
+pub const OWN: [&str; 2] = ["Agentfile", "agentrc.lock"];
+
 /// Files by their paths in the archive.
 pub type Files = BTreeMap<String, PathBuf>;
 

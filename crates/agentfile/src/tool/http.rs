@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use writ_core::json::{self, Object, Value};
+use writ_core::secret::hide;
 
 use super::address::{fill, parts};
 use super::template::Text;
@@ -169,7 +170,12 @@ impl Http {
         for (name, value) in headers {
             let place = format!("/headers/{name}");
             header(&name, &value).map_err(|why| wrong(&place, why))?;
-            read.insert(name, Text::read(&value));
+            let (pair, text) = (format!("{name}: {value}"), Text::read(&value));
+            let secret = is_secret_header(&name) || hide(&pair) != pair;
+            if secret && !value.is_empty() && text.variables().next().is_none() {
+                return Err(wrong(&place, "a secret stands in the description: write `${NAME}`, and `CRED NAME …`"));
+            }
+            read.insert(name, text);
         }
         let header_fields = wire.header_fields.unwrap_or_default();
         if let Some(name) = header_fields.iter().find(|name| header(name, "").is_err() || is_secret_header(name)) {
@@ -416,6 +422,8 @@ mod tests {
             (r#""header_fields":["authorization"]"#, "/header_fields"),
             (r#""headers":{"Content-Length":"1"}"#, "/headers/Content-Length"),
             (r#""headers":{"A b":"1"}"#, "/headers/A b"),
+            (r#""headers":{"Authorization":"Bearer abcdefghijklmnop1234567890"}"#, "/headers/Authorization"),
+            (r#""headers":{"X-Api-Key":"abcdefghijklmnop1234567890"}"#, "/headers/X-Api-Key"),
             (r#""http_method":"CONNECT""#, "/http_method"),
             (r#""proxy":"x""#, ""),
         ] {

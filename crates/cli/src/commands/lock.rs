@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use writ_agentfile::Agent;
-use writ_agentfile::directive::Source;
 use writ_agentfile::lock::{self, Found, Lock, Shown, Sources};
 use writ_agentfile::reference::OciRef;
 use writ_clients::CLIENTS;
 use writ_core::json::Value;
-use writ_core::{Digest, Reason, ToolCall, Verdict, regular_file, secret};
+use writ_core::{Digest, Reason, ToolCall, Verdict, regular_file};
 use writ_engine::governing::layers::Caller;
 use writ_engine::governing::{self, Trust};
 use writ_engine::verify::package::chain;
@@ -18,6 +16,7 @@ use writ_service::{Policies, mcp::ask};
 
 use super::agentfile;
 use super::decide::decide;
+use super::leaks::leaks;
 use super::package::build::Pulled;
 use crate::args::{LockArgs, RegistryArgs};
 use crate::environment;
@@ -29,8 +28,6 @@ const MAX_FILE: u64 = 64 << 20;
 /// Most files of a bundle, and deepest folder.
 const MAX_FILES: usize = 20_000;
 const MAX_DEPTH: usize = 32;
-/// Shortest value of a secret that is looked for.
-const SHORTEST: usize = 6;
 /// What a package's manifest says it is.
 const PACKAGE: &str = "application/vnd.agentrc.agent";
 
@@ -95,23 +92,6 @@ pub fn run(args: &LockArgs) -> Result<(), Failure> {
     fs::write(&path, wanted.to_bytes()).map_err(|error| Failure::could_not(format!("{}: {error}", path.display())))?;
     output::line(format!("{} wrote {shown}  {}", output::good("✓"), wanted.digest()));
     Ok(())
-}
-
-/// What of a lock is a secret's value, or looks like one: what servers and files say of themselves may hold any.
-pub fn leaks(lock: &Lock, agent: &Agent) -> Option<String> {
-    let bytes = lock.to_bytes();
-    let text = String::from_utf8_lossy(&bytes);
-    for (_, cred) in agent.creds() {
-        if let Source::Env { variable } = &cred.source
-            && let Some(value) = std::env::var(variable).ok().filter(|value| value.len() >= SHORTEST)
-            && text.contains(value.as_str())
-        {
-            return Some(format!("it holds the value of the secret `{}`", cred.name));
-        }
-    }
-    let line = text.lines().find(|line| secret::has_token(line))?;
-    let member = line.trim().split_once(':').map_or("a line", |(name, _)| name);
-    Some(format!("{member} looks like a secret's value"))
 }
 
 fn read(path: &Path) -> Result<Option<Lock>, Failure> {

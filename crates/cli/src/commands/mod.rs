@@ -22,6 +22,7 @@ mod identity;
 mod init;
 mod keep;
 mod keys;
+mod leaks;
 mod ledger;
 mod limits;
 mod lock;

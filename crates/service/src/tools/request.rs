@@ -6,7 +6,7 @@
 use std::io::Read;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use ureq::http;
 use writ_agentfile::tool::{Field, Request, Text};
 use writ_core::json::{self, Limits, Value};
@@ -90,6 +90,9 @@ fn is_json(kind: &str) -> bool {
     kind == "application/json" || kind.ends_with("+json")
 }
 
+/// Shortest piece of Base64 that is taken for a value's.
+const MIN_CODE: usize = 8;
+
 /// A text without the values of the request's secrets, however it came by them.
 fn scrubbed(mut text: String, request: &Request, values: &Values) -> String {
     let mut gone = |value: &str, name: &str| {
@@ -113,5 +116,50 @@ fn scrubbed(mut text: String, request: &Request, values: &Values) -> String {
         gone(&encoded, name);
         gone(&STANDARD.encode(value.as_bytes()), name);
     }
+    values.iter().fold(text, |text, (name, value)| without_base64(text, value, name))
+}
+
+/// A text without what holds a value in Base64, wherever in that it stands.
+fn without_base64(mut text: String, value: &str, name: &str) -> String {
+    for before in 0..3 {
+        let bytes = Zeroizing::new([vec![0; before], value.as_bytes().to_vec()].concat());
+        let whole = bytes.get(..bytes.len() / 3 * 3).unwrap_or_default();
+        for code in [STANDARD.encode(whole), URL_SAFE.encode(whole)] {
+            // What stands before it and behind it is in the first letters and the last.
+            let own = Zeroizing::new(code.get(if before > 0 { 4 } else { 0 }..).unwrap_or_default().to_owned());
+            while let Some(at) = text.find(own.as_str()).filter(|_| own.len() >= MIN_CODE) {
+                let is_other = |c: char| !(c.is_ascii_alphanumeric() || "+/=_-".contains(c));
+                let from = text
+                    .get(..at)
+                    .and_then(|before| before.rfind(is_other))
+                    .map_or(0, |at| at + text.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8));
+                let end = at + own.len();
+                let to = text.get(end..).and_then(|rest| rest.find(is_other)).map_or(text.len(), |more| end + more);
+                text.replace_range(from..to, &format!("[secret {name}]"));
+            }
+        }
+    }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_in_base64_is_found_wherever_it_stands() {
+        let value = "sekrit1234567890";
+        for before in ["", "a", "ab", "Bearer ", "me:"] {
+            for after in ["", "x", "yz"] {
+                for code in [STANDARD, URL_SAFE] {
+                    let code = code.encode(format!("{before}{value}{after}"));
+                    let shown = without_base64(format!("a {code}\n{code}, b"), value, "tok");
+                    assert_eq!(shown, "a [secret tok]\n[secret tok], b", "{before} {after}");
+                }
+            }
+        }
+        let plain = "nothing of it: c2VrcmV0, ü";
+        assert_eq!(without_base64(plain.to_owned(), value, "tok"), plain);
+        assert_eq!(without_base64(plain.to_owned(), "", "tok"), plain);
+    }
 }

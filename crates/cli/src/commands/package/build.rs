@@ -14,7 +14,7 @@ use writ_package::{Descriptor, Layout, Reference};
 
 use super::{Place, layout_failure, moved, pulled, refused, registry};
 use crate::args::{BuildArgs, RegistryArgs};
-use crate::commands::lock::leaks;
+use crate::commands::leaks::leaks;
 use crate::commands::rooms;
 use crate::environment;
 use crate::exit::Failure;

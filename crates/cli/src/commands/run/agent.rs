@@ -11,6 +11,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use writ_agentfile::ceiling::Level as Above;
 use writ_agentfile::directive::{Base, BindMode, Directive};
 use writ_agentfile::placed::Placed;
 use writ_agentfile::{Agent, Linted, Lock, Machine, Unmet, is_agentfile, unmet};
@@ -117,12 +118,12 @@ pub fn prepare(target: &Target, args: &RunArgs, home: &Home, cwd: &Path) -> Resu
     let words = command(agent, args)?;
     let folder = path.parent().unwrap_or(Path::new("/"));
     let cwd = if room.is_none() && cwd.starts_with(folder) { cwd.to_owned() } else { folder.to_owned() };
-    let base_is_package = base(&path, args)?;
+    let bases = base(&path, args)?;
     secrets::fetch(agent, home, room.as_ref().map(|room| room.0.as_path()))
         .map_err(|why| Refused(DENIED, vec![format!("{file}:{why}")]))?;
     let from = matches!(agent.base(), Some(Base::Reference(_)));
-    placed.image = from && !base_is_package;
-    let found = told(agent, &placed, &file, home, &(cwd.as_path(), folder, words.first()), base_is_package)?;
+    placed.image = from && bases.is_empty();
+    let found = told(agent, &placed, &file, home, &(cwd.as_path(), folder, words.first()), &bases)?;
     if !found.is_empty() {
         return Err(Refused(DENIED, found));
     }
@@ -256,29 +257,30 @@ fn command(agent: &Agent, args: &RunArgs) -> Result<Vec<OsString>, Refused> {
     Ok(own.iter().map(OsString::from).chain(more.iter().cloned()).collect())
 }
 
-/// Whether its base is a package; then what leads to its ceiling is pulled.
-fn base(path: &Path, args: &RunArgs) -> Result<bool, Refused> {
+/// The packages that it is built on, nearest first, pulled where they are not here.
+fn base(path: &Path, args: &RunArgs) -> Result<Vec<Above>, Refused> {
     let lock = path.with_file_name("agentrc.lock");
-    let Ok(bytes) = regular_file::read(&lock, MAX_FILE) else { return Ok(false) };
+    let Ok(bytes) = regular_file::read(&lock, MAX_FILE) else { return Ok(Vec::new()) };
     let lock = Lock::parse(&bytes).map_err(|error| Refused::one(FAILED, format!("{}: {error}", lock.display())))?;
     if lock.base_image.as_ref().is_none_or(|base| !base.package) {
-        return Ok(false);
+        return Ok(Vec::new());
     }
     // What was fetched when it was locked is here, and no registry is asked for it.
-    if chain(&lock, &Pulled(&RegistryArgs::offline())).is_err() {
-        chain(&lock, &Pulled(&args.registry)).map_err(|error| Refused::one(DENIED, error))?;
-    }
-    Ok(true)
+    let here = chain(&lock, &Pulled(&RegistryArgs::offline()));
+    here.or_else(|_away| chain(&lock, &Pulled(&args.registry))).map_err(|error| Refused::one(DENIED, error))
 }
 
-/// What of it cannot be held here, a line each.
+/// Directives of a base that bind what is built on it.
+const BINDING: [&str; 4] = ["LIMIT ", "HEALTHCHECK ", "TRACE ", "OPTIMIZER "];
+
+/// What of it, and of what it is built on, cannot be held here, a line each.
 fn told(
     agent: &Agent,
     placed: &Placed,
     file: &str,
     home: &Home,
     (cwd, folder, program): &(&Path, &Path, Option<&OsString>),
-    base_is_package: bool,
+    bases: &[Above],
 ) -> Result<Vec<String>, Refused> {
     let failed = |error: &dyn std::fmt::Display| Refused::one(FAILED, error);
     let store =
@@ -291,9 +293,15 @@ fn told(
         overlays: features.overlay,
         control_groups: Cgroups::find().memory.is_some(),
         client: client.map(|client| !watch::installed(home, client, cwd).is_empty()),
-        base_is_package,
+        base_is_package: !bases.is_empty(),
         variable: &|name| home.variable(name).is_some_and(|value| !value.is_empty()),
         there: &|path| Path::new(path).exists(),
+        itself: &|path| {
+            // Above the Agentfile's folder links are this machine's own.
+            let path = Path::new(path);
+            let most = if path.starts_with(folder) { usize::MAX } else { 1 };
+            path.ancestors().take_while(|part| **part != **folder).take(most).all(|part| !part.is_symlink())
+        },
         root: &folder.to_string_lossy(),
     };
     let own = placed.own_lines();
@@ -301,7 +309,14 @@ fn told(
         true => format!("{file}:{line}: `{directive}`: {why}"),
         false => format!("run manifest: `{directive}`: {why}"),
     };
-    Ok(unmet(agent, &machine).into_iter().map(told).collect())
+    let mut found: Vec<String> = unmet(agent, &machine).into_iter().map(told).collect();
+    for Above { agent, .. } in bases {
+        // Where it runs, and what it is given there, is the child's to say.
+        let binds = |one: &Unmet| BINDING.iter().any(|word| one.directive.starts_with(word));
+        let of_base = |Unmet { line, directive, why }: Unmet| format!("{}:{line}: `{directive}`: {why}", agent.file);
+        found.extend(unmet(agent, &machine).into_iter().filter(binds).map(of_base));
+    }
+    Ok(found)
 }
 
 fn words_of(failure: Failure) -> String {

@@ -9,7 +9,7 @@ use crate::eval::input::Input;
 use crate::programs::entries::words::Role;
 use crate::programs::operands::repository::{self, Call};
 use crate::programs::operands::table::Split;
-use crate::programs::operands::{by_entry, unpack, value_flags, values};
+use crate::programs::operands::{by_entry, printing, unpack, value_flags, values};
 
 use crate::shape::{is_flag, text_word};
 use crate::word::Word;
@@ -130,7 +130,9 @@ fn subcommand(eval: &mut Eval<'_>, sub: &str, rest: &[Word], span: Span, input: 
         return;
     };
     let words = split.operands.as_slice();
-    repository::run(eval, &Call { sub, rest, operands: words, span, input });
+    let call = Call { sub, rest, operands: words, span, input };
+    printing::run(eval, &call);
+    repository::run(eval, &call);
     match sub {
         "config" => config_files(eval, &split, span),
         "worktree" if matches!(verb.as_str(), "add" | "move") => {

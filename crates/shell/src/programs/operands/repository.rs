@@ -8,7 +8,7 @@ use writ_core::Span;
 use crate::action::{Access, RepositoryAct};
 use crate::eval::Eval;
 use crate::eval::input::Input;
-use crate::programs::operands::{patch, printing};
+use crate::programs::operands::patch;
 use crate::shape::{is_flag, text_word};
 use crate::word::Word;
 
@@ -130,7 +130,6 @@ pub fn run(eval: &mut Eval<'_>, call: &Call<'_>) {
         let remote = call.operands.first().filter(|_| !matches!(call.sub, "lfs" | "request-pull"));
         contact(eval, call, remote.map(|word| (*word).clone()).into_iter().collect());
     }
-    printing::run(eval, call);
     match call.sub {
         "checkout" | "switch" | "restore" | "reset" | "stash" | "read-tree" | "checkout-index" => restoring(eval, call),
         "merge" | "rebase" | "cherry-pick" | "revert" | "pull" | "am" | "apply" | "bisect" | "subtree" => {
