@@ -51,7 +51,7 @@ impl Status {
 }
 
 /// The phases whose absence is an exception (R75): a record with one of them is never plainly verified.
-const EXCEPTIONS: [&str; 15] = [
+const EXCEPTIONS: [&str; 16] = [
     APPROVALS,
     "attestations",
     "beginning",
@@ -62,6 +62,7 @@ const EXCEPTIONS: [&str; 15] = [
     LIMITS,
     MATERIALS,
     REQUESTS,
+    REQUIRED,
     BINDING,
     "sandbox",
     SUBLAYOUTS,
