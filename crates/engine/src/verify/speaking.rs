@@ -1,8 +1,8 @@
 //! The policies that speak on a session or on one type of its sub-agents, and whose statements count for each of them.
 //!
 //! Owns the way from a policy to its parents and its sublayouts, and to its functionaries. Refuses the functionaries of a policy that nobody
-//! trusted signed (R11, R72): whoever writes such a file could name themselves. Doubts those of one that the verifier trusts no signer of. Invariant: where nobody is named, nobody counts. Page:
-//! `spec/verify.md`, "Sublayouts"; `spec/statements.md`, "What somebody else signed".
+//! trusted signed (R11, R72): whoever writes such a file could name themselves. Doubts those of one that the verifier trusts no signer of.
+//! Invariant: where nobody is named, nobody counts. Page: `spec/verify.md`, "Sublayouts"; `spec/statements.md`, "What somebody else signed".
 
 use std::path::PathBuf;
 

@@ -120,26 +120,32 @@ fn scrubbed(mut text: String, request: &Request, values: &Values) -> String {
 }
 
 /// A text without what holds a value in Base64, wherever in that it stands.
-fn without_base64(mut text: String, value: &str, name: &str) -> String {
+fn without_base64(text: String, value: &str, name: &str) -> String {
+    let mut codes: Vec<Zeroizing<String>> = Vec::new();
     for before in 0..3 {
         let bytes = Zeroizing::new([vec![0; before], value.as_bytes().to_vec()].concat());
         let whole = bytes.get(..bytes.len() / 3 * 3).unwrap_or_default();
-        for code in [STANDARD.encode(whole), URL_SAFE.encode(whole)] {
+        for code in [STANDARD.encode(whole), URL_SAFE.encode(whole)].map(Zeroizing::new) {
             // What stands before it and behind it is in the first letters and the last.
-            let own = Zeroizing::new(code.get(if before > 0 { 4 } else { 0 }..).unwrap_or_default().to_owned());
-            while let Some(at) = text.find(own.as_str()).filter(|_| own.len() >= MIN_CODE) {
-                let is_other = |c: char| !(c.is_ascii_alphanumeric() || "+/=_-".contains(c));
-                let from = text
-                    .get(..at)
-                    .and_then(|before| before.rfind(is_other))
-                    .map_or(0, |at| at + text.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8));
-                let end = at + own.len();
-                let to = text.get(end..).and_then(|rest| rest.find(is_other)).map_or(text.len(), |more| end + more);
-                text.replace_range(from..to, &format!("[secret {name}]"));
+            let own = code.get(if before > 0 { 4 } else { 0 }..).unwrap_or_default();
+            if own.len() >= MIN_CODE {
+                codes.push(Zeroizing::new(own.to_owned()));
             }
         }
     }
-    text
+    if !codes.iter().any(|code| text.contains(code.as_str())) {
+        return text;
+    }
+    let is_other = |c: char| !(c.is_ascii_alphanumeric() || "+/=_-".contains(c));
+    let pieces = text.split_inclusive(is_other).map(|piece| {
+        let run = piece.trim_end_matches(is_other);
+        let rest = piece.get(run.len()..).unwrap_or_default();
+        match codes.iter().any(|code| run.contains(code.as_str())) {
+            true => format!("[secret {name}]{rest}"),
+            false => piece.to_owned(),
+        }
+    });
+    pieces.collect()
 }
 
 #[cfg(test)]

@@ -157,9 +157,10 @@ fn trusted(file: &Path, bytes: &[u8]) -> Result<Result<Vec<String>, String>, Fai
         Err(GoverningError::Envelope { why, .. }) => return Ok(Err(why)),
         Err(error) => return Err(report(error)),
     };
-    // Whom the policy itself lets sign is known once it is read.
-    let policy = governing::open_alone(&std::path::absolute(file)?, bytes.to_vec(), None, &Trust::open(None));
-    let signed = governing::among(policy.map_err(report)?.policy.functionaries(), signed);
+    // Whom the policy itself lets sign is known once it is read; whether the files that it names are here does not matter for that.
+    let policy = governing::kept::document(&std::path::absolute(file)?, bytes);
+    let policy = policy.map_err(|error| Failure::malformed(format!("{}: {error}", file.display())))?;
+    let signed = governing::among(policy.functionaries(), signed);
     Ok(match signed {
         Signed::UnknownKey(reasons) if reasons.is_empty() => {
             let keys = trust.keys().map_err(Failure::could_not)?.len();

@@ -113,7 +113,8 @@ pub fn prepare(target: &Target, args: &RunArgs, home: &Home, cwd: &Path) -> Resu
     }
     let file = if room.is_some() { "Agentfile".to_owned() } else { path.display().to_string() };
     let linted = placed.linted(&file);
-    check_lines(&linted, &file, placed.own_lines())?;
+    let own = if placed.placement.is_some() { placed.own_lines() } else { usize::MAX };
+    check_lines(&linted, &file, own)?;
     let agent = &linted.agent;
     let words = command(agent, args)?;
     let folder = path.parent().unwrap_or(Path::new("/"));
