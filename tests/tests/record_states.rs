@@ -106,12 +106,14 @@ fn what_comes_after_the_end_breaks_nothing_that_is_signed() {
     end();
     let signed = fs::read(place.session().join("checkpoints")).unwrap();
     let mut rows = fs::read_to_string(place.session().join("ledger.jsonl")).unwrap().lines().count();
+    let file = place.folder.join("repository/src/module.rs");
+    let input = format!(r#"{{"file_path":"{}","content":"text"}}"#, file.display());
     for late in [
         place.payload("SubagentStop", r#","agent_id":"a1","agent_type":"Plan","stop_hook_active":false"#),
         place.write_call("late", "src/module.rs"),
         place.payload(
             "PostToolUse",
-            r#","tool_name":"Bash","tool_input":{"command":"ls"},"tool_response":{},"tool_use_id":"x""#,
+            &format!(r#","tool_name":"Write","tool_input":{input},"tool_response":{{}},"tool_use_id":"one""#),
         ),
         place.payload("SessionEnd", r#","reason":"other""#),
         place.payload("SessionStart", r#","source":"resume""#),
@@ -133,6 +135,25 @@ fn what_comes_after_the_end_breaks_nothing_that_is_signed() {
     // Nor do those behind an end that is signed.
     end();
     assert_eq!(verify(&place, &[SESSION]), (0, "verified".to_owned()));
+}
+
+#[test]
+fn a_call_that_nobody_was_asked_about_and_that_ran_is_no_verified_record() {
+    let place = recorded("states-unasked");
+    let result = |event: &str| {
+        let more = r#","tool_name":"Bash","tool_input":{"command":"ls"},"tool_response":{},"error":"x","tool_use_id":"#;
+        place.payload(event, &format!("{more}\"{event}\""))
+    };
+    // One that failed may never have been run.
+    place.answer(&result("PostToolUseFailure"));
+    place.answer(&place.payload("Stop", STOP));
+    assert_eq!(verify(&place, &[SESSION]).0, 0);
+    place.answer(&result("PostToolUse"));
+    place.answer(&place.payload("Stop", STOP));
+    let (code, last) = verify(&place, &[SESSION]);
+    assert!(code == 3 && last.contains("broken"), "{code} {last}");
+    let said = place.writ(&["verify", SESSION]);
+    assert!(String::from_utf8_lossy(&said.stdout).contains("nobody was asked before"));
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod workplace;
 
 use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -89,6 +90,13 @@ fn any_command_is_a_session() {
     assert_eq!(report["verified"], true, "{report:#}");
     assert_eq!(lab.phase("sandbox")["outcome"], "passed", "{report:#}");
     assert_eq!(lab.rows().last().unwrap()["detail"]["event"], "run-ended");
+    // Names that are no text are held as others.
+    let odd = lab.repository().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+    fs::create_dir(&odd).unwrap();
+    fs::write(odd.join(".env"), "KEY=other-secret\n").unwrap();
+    let script = lab.script("(cat caf*/.env; grep -ar KEY .) 2>/dev/null");
+    let (_, out, _) = lab.run(&["sh", &script]);
+    assert!(!out.contains("secret"), "{out}");
     // Ends of other kinds.
     let script = lab.script("kill -TERM $$");
     assert_eq!(lab.run(&["sh", &script]).0, Some(128 + 15));

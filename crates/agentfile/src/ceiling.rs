@@ -30,7 +30,7 @@ impl Level {
     }
 
     /// Asks its policies and its declarations, as itself; what it forbids to the child by name is forbidden, too.
-    fn decide(&self, child: &str, request: &Request) -> Decided {
+    pub fn decide(&self, child: &str, request: &Request) -> Decided {
         let own = Request { principal: None, ..request.clone() };
         let decided = self.rules.decide(&self.agent, &own);
         if !decided.is_allowed() {

@@ -102,5 +102,6 @@ mod tests {
         assert_eq!(formatted, "AGENT a # c\n\nCMD run x\nPOLICY\n  // a   b \nEND\nSOP s\n TOOL  x\nEND\n");
         assert_eq!(format(&formatted).as_deref(), Some(formatted.as_str()));
         assert_eq!(format("NOPE\n"), None);
+        assert_eq!(format("AGENT a\r\nSOP s\r\r\n x\r\r\r\nEND\n").unwrap(), "AGENT a\nSOP s\n x\nEND\n");
     }
 }

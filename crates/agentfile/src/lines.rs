@@ -67,7 +67,7 @@ pub fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     let mut start = text.len() - body.len();
     let count = body.split('\n').count();
     body.split('\n').enumerate().filter_map(move |(at, whole)| {
-        let line = Line { number: at + 1, text: whole.strip_suffix('\r').unwrap_or(whole), start };
+        let line = Line { number: at + 1, text: whole.trim_end_matches('\r'), start };
         start += whole.len() + 1;
         // What follows the last line end is no line.
         (at + 1 < count || !whole.is_empty()).then_some(line)

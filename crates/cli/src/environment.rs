@@ -14,6 +14,7 @@ use writ_engine::claims::ClaimSettings;
 use writ_engine::identity::image::SOCKETS;
 use writ_engine::{Asker, Environment, Home, Workload};
 use writ_evaluators::ai::{Endpoint, Form};
+use writ_policy::is_secret_variable;
 use writ_service::http::Otlp;
 use zeroize::Zeroizing;
 
@@ -70,16 +71,9 @@ fn workload() -> Option<Workload> {
     Some(Workload { address, fetch: writ_service::workload::fetch })
 }
 
-/// Endings of the names of variables that hold secrets.
-const SECRET_ENDINGS: [&str; 9] =
-    ["_TOKEN", "_SECRET", "_KEY", "_PASSWORD", "_PASSWD", "_PASSPHRASE", "_CREDENTIALS", "_AUTH_SOCK", "_COOKIE"];
-
-/// The names of the variables here whose values are secrets, by their names.
+/// The names of the variables here whose values are secrets, by their names, or that lead to who has some.
 fn secret_variables() -> Vec<String> {
-    let is_secret = |name: &String| {
-        let upper = format!("_{}", name.to_ascii_uppercase());
-        SECRET_ENDINGS.iter().any(|ending| upper.ends_with(ending))
-    };
+    let is_secret = |name: &String| is_secret_variable(name) || name.to_ascii_uppercase().ends_with("_AUTH_SOCK");
     let mut names: Vec<String> =
         env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(is_secret).collect();
     names.sort();

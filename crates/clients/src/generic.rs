@@ -229,12 +229,14 @@ impl Does {
             Self::Shell { command } => ToolKind::Shell { command },
             Self::Read { paths } => ToolKind::Read { paths: some(paths)? },
             Self::Write { paths } => ToolKind::Write { paths: some(paths)? },
-            Self::Edit { paths } => ToolKind::Edit { paths: some(paths)? },
+            Self::Edit { paths } => ToolKind::edit(some(paths)?),
             Self::SearchContents { folder, glob } => {
-                ToolKind::Search(Search::Contents { path: folder, glob, file_type: None })
+                ToolKind::Search(Search::Contents { path: folder, others: Vec::new(), glob, file_type: None })
             }
-            Self::SearchNames { folder, pattern } => ToolKind::Search(Search::Names { path: folder, pattern }),
-            Self::List { folder } => ToolKind::Search(Search::Folder { path: folder }),
+            Self::SearchNames { folder, pattern } => {
+                ToolKind::Search(Search::Names { path: folder, others: Vec::new(), pattern })
+            }
+            Self::List { folder } => ToolKind::Search(Search::Folder { path: folder, others: Vec::new() }),
             Self::Fetch { url } => ToolKind::Fetch { url },
             Self::WebSearch => ToolKind::WebSearch,
             Self::Delegate { subagent } => ToolKind::Delegate { subagent: subagent.unwrap_or_default() },

@@ -35,7 +35,7 @@ pub fn kind(text: &str) -> Result<ToolKind, String> {
         (false, _) => Err("a patch that does not begin with `*** Begin Patch`".to_owned()),
         (true, true) => Err("a patch that names no file".to_owned()),
         (true, false) if writes => Ok(ToolKind::Write { paths }),
-        (true, false) => Ok(ToolKind::Edit { paths }),
+        (true, false) => Ok(ToolKind::edit(paths)),
     }
 }
 
@@ -50,7 +50,7 @@ mod tests {
         let paths = ["a.txt", "b/c.txt", "d", "/abs/e f"].map(str::to_owned).to_vec();
         assert_eq!(kind(patch), Ok(ToolKind::Write { paths }));
         let edit = "*** Begin Patch\r\n*** Update File: a\r\n@@\r\n-x\r\n+y\r\n*** End Patch";
-        assert_eq!(kind(edit), Ok(ToolKind::Edit { paths: vec!["a".to_owned()] }));
+        assert_eq!(kind(edit), Ok(ToolKind::edit(vec!["a".to_owned()])));
     }
 
     #[test]

@@ -31,7 +31,7 @@ fn told(client: &str, main: &Path) -> (Vec<String>, Unseen) {
     let unseen = of(client).calls(main, &mut |call: PastCall| {
         let kind = match &call.call.kind {
             ToolKind::Shell { command } => format!("$ {command}"),
-            ToolKind::Write { paths } | ToolKind::Edit { paths } => format!("> {}", paths.join(",")),
+            ToolKind::Write { paths } | ToolKind::Edit { paths, .. } => format!("> {}", paths.join(",")),
             ToolKind::Read { paths } => format!("< {}", paths.join(",")),
             ToolKind::Mcp { server, tool } => format!("{server}/{tool}"),
             other => format!("{other:?}"),

@@ -45,6 +45,9 @@ pub enum ToolKind {
     Edit {
         /// Which.
         paths: Vec<String>,
+        /// Whether the client looks elsewhere for one that is not there.
+        #[serde(default, skip_serializing_if = "is_false")]
+        searched: bool,
     },
     /// Fetches from the network.
     Fetch {
@@ -88,6 +91,9 @@ pub enum Search {
         /// The folder, or a file.
         #[serde(rename = "folder", skip_serializing_if = "Option::is_none")]
         path: Option<String>,
+        /// More of them.
+        #[serde(rename = "also", default, skip_serializing_if = "Vec::is_empty")]
+        others: Vec<String>,
         /// Names of the files that are looked into.
         #[serde(skip_serializing_if = "Option::is_none")]
         glob: Option<String>,
@@ -101,6 +107,9 @@ pub enum Search {
         /// The folder.
         #[serde(rename = "folder", skip_serializing_if = "Option::is_none")]
         path: Option<String>,
+        /// More of them.
+        #[serde(rename = "also", default, skip_serializing_if = "Vec::is_empty")]
+        others: Vec<String>,
         /// The names.
         pattern: String,
     },
@@ -110,15 +119,22 @@ pub enum Search {
         /// The folder.
         #[serde(rename = "folder", skip_serializing_if = "Option::is_none")]
         path: Option<String>,
+        /// More of them.
+        #[serde(rename = "also", default, skip_serializing_if = "Vec::is_empty")]
+        others: Vec<String>,
     },
 }
 
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
 impl Search {
-    /// The folder it looks into.
-    pub fn path(&self) -> Option<&str> {
-        match self {
-            Self::Contents { path, .. } | Self::Names { path, .. } | Self::Folder { path } => path.as_deref(),
-        }
+    /// The folders it looks into, if it names any.
+    pub fn paths(&self) -> Vec<&str> {
+        let (Self::Contents { path, others, .. } | Self::Names { path, others, .. } | Self::Folder { path, others }) =
+            self;
+        path.iter().chain(others).map(String::as_str).collect()
     }
 }
 
@@ -190,6 +206,11 @@ impl ToolCall {
 }
 
 impl ToolKind {
+    /// Changes parts of just these files.
+    pub fn edit(paths: Vec<String>) -> Self {
+        Self::Edit { paths, searched: false }
+    }
+
     /// What a canonical tool does with its input.
     pub fn canonical(tool: &str, input: &Value) -> Self {
         Self::of(tool, input).unwrap_or_else(|why| Self::Malformed { why })
@@ -207,16 +228,19 @@ impl ToolKind {
             "Read" => Self::Read { paths: paths("file_path")? },
             "NotebookRead" => Self::Read { paths: paths("notebook_path")? },
             "Write" => Self::Write { paths: paths("file_path")? },
-            "Edit" | "MultiEdit" => Self::Edit { paths: paths("file_path")? },
-            "NotebookEdit" => Self::Edit { paths: paths("notebook_path")? },
+            "Edit" | "MultiEdit" => Self::edit(paths("file_path")?),
+            "NotebookEdit" => Self::edit(paths("notebook_path")?),
             "Grep" => Self::Search(Search::Contents {
                 path: optional("path")?,
+                others: Vec::new(),
                 glob: optional("glob")?,
                 file_type: optional("type")?,
             }),
-            "Glob" => Self::Search(Search::Names { path: optional("path")?, pattern: text("pattern")? }),
+            "Glob" => {
+                Self::Search(Search::Names { path: optional("path")?, others: Vec::new(), pattern: text("pattern")? })
+            }
             "LSP" if text("filePath").is_ok() => Self::Read { paths: paths("filePath")? },
-            "LS" => Self::Search(Search::Folder { path: optional("path")? }),
+            "LS" => Self::Search(Search::Folder { path: optional("path")?, others: Vec::new() }),
             "WebFetch" => Self::Fetch { url: text("url")? },
             "WebSearch" => Self::WebSearch,
             "Task" | "Agent" => Self::Delegate { subagent: optional("subagent_type")?.unwrap_or_default() },
@@ -298,13 +322,13 @@ mod tests {
         for (kind, told) in [
             (ToolKind::WebSearch, r#""web-search""#),
             (ToolKind::Mcp { server: "s".into(), tool: "t".into() }, r#"{"mcp":{"server":"s","tool":"t"}}"#),
-            (ToolKind::Search(Search::Folder { path: folder() }), r#"{"list":{"folder":"f"}}"#),
+            (ToolKind::Search(Search::Folder { path: folder(), others: Vec::new() }), r#"{"list":{"folder":"f"}}"#),
             (
-                ToolKind::Search(Search::Names { path: None, pattern: "*".into() }),
+                ToolKind::Search(Search::Names { path: None, others: Vec::new(), pattern: "*".into() }),
                 r#"{"search-names":{"pattern":"*"}}"#,
             ),
             (
-                ToolKind::Search(Search::Contents { path: folder(), glob: None, file_type: None }),
+                ToolKind::Search(Search::Contents { path: folder(), others: Vec::new(), glob: None, file_type: None }),
                 r#"{"search-contents":{"folder":"f"}}"#,
             ),
         ] {
@@ -316,12 +340,12 @@ mod tests {
     #[test]
     fn a_call_is_known_by_what_it_does() {
         let of = |tool: &str, kind: ToolKind| ToolCall::of(tool, kind, Value::Object(Object::new()), "/").known_as();
-        let names = ToolKind::Search(Search::Names { path: None, pattern: "*".to_owned() });
+        let names = ToolKind::Search(Search::Names { path: None, others: Vec::new(), pattern: "*".to_owned() });
         assert_eq!(of("LS", names).as_deref(), Some("Glob"));
         let other = ToolKind::Mcp { server: "gh".to_owned(), tool: "delete".to_owned() };
         assert_eq!(of("mcp__x__y", other.clone()).as_deref(), Some("mcp__gh__delete"));
         assert_eq!(of("mcp__gh__delete", other), None);
-        assert_eq!(of("LS", ToolKind::Search(Search::Folder { path: None })), None);
+        assert_eq!(of("LS", ToolKind::Search(Search::Folder { path: None, others: Vec::new() })), None);
         assert_eq!(of("zz", ToolKind::Own), None);
     }
 }

@@ -45,7 +45,7 @@ pub use error::{PolicyError, Problem, did_you_mean};
 pub use facts::{Apply, Facts, Held, Host, Loss, PlanVerdict, UsedCommand, UsedFile, Uses};
 pub use flow::{Flow, Taint};
 pub use glob::{Glob, GlobError};
-pub use grants::{GrantRule, WebGrants};
+pub use grants::{GrantRule, WebGrants, is_secret_variable};
 pub use host_rule::{BadPattern, HostRule};
 pub use identity::{Identity, Known};
 pub use judge::{near, near_of_type, refusals};

@@ -320,6 +320,14 @@ impl Policy {
         PATH_TOOLS.iter().chain(&TEXT_TOOLS).chain(&OTHER_TOOLS).chain(&OWN_TOOLS).copied()
     }
 
+    /// Whether a list may name a tool: what is nearly the name of a known one is taken for a slip.
+    pub fn may_name(tool: &str) -> bool {
+        tool.contains('*')
+            || tool.starts_with("mcp__")
+            || Self::tools().any(|known| known == tool)
+            || did_you_mean(tool, Self::tools()).is_none()
+    }
+
     /// The JSON Schema for editors, made from the table that parsing uses.
     pub fn schema() -> Value {
         schema::json_schema()
@@ -386,10 +394,9 @@ impl Reader<'_> {
                 return None;
             }
         };
-        let known = Policy::tools;
         let open = rule.tool.contains('*') || rule.tool.starts_with("mcp__");
-        if !open && !known().any(|known| known == rule.tool) {
-            if let Some(near) = did_you_mean(&rule.tool, known()).filter(|_| !self.made) {
+        if !open && !Policy::tools().any(|known| known == rule.tool) {
+            if let Some(near) = did_you_mean(&rule.tool, Policy::tools()).filter(|_| !self.made) {
                 let help = format!("did you mean `{near}`?");
                 self.found
                     .push(Found::value(&pointer, format!("unknown tool `{}`", rule.tool), help).rule("unknown-tool"));

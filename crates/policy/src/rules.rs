@@ -264,7 +264,20 @@ impl ToolRule {
     /// Whether the rule is about a tool of one of these names.
     pub fn is_about_any(&self, names: [&str; 2], reading: Reading) -> bool {
         let [own, known_as] = names;
-        self.is_about(own, reading) || (own != known_as && self.is_about(known_as, reading))
+        self.is_about(own, reading)
+            || (own != known_as && (self.is_about(known_as, reading) || self.is_joined(names, reading)))
+    }
+
+    /// Whether it is about a server's tool that the client calls by a name in which server and tool are parted as names themselves are:
+    /// `my_srv_echo` is `srv_echo` of `my`, or `echo` of `my_srv`.
+    fn is_joined(&self, [own, known_as]: [&str; 2], reading: Reading) -> bool {
+        if own.starts_with("mcp__") || !known_as.starts_with("mcp__") || !self.tool.starts_with("mcp__") {
+            return false;
+        }
+        let flat = |name: &str| name.replace("__", "_").replace('-', "_");
+        let (rule, tool) = (flat(&self.tool), flat(known_as));
+        let server = self.tool.matches("__").count() == 1 && reading == Reading::Wide;
+        text_matches(&rule, &tool) || (server && tool.strip_prefix(&rule).is_some_and(|rest| rest.starts_with('_')))
     }
 
     /// Whether the rule is about `tool`.
@@ -313,6 +326,27 @@ pub fn text_matches(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_joined_name_may_be_any_of_its_partings() {
+        let about = |rule: &str, own: &str, known_as: &str, reading| {
+            let rule = ToolRule::parse(String::new(), rule, "/w", reading).unwrap();
+            rule.is_about_any([own, known_as], reading)
+        };
+        for (rule, wide, narrow) in [
+            ("mcp__my_srv__echo", true, true),
+            ("mcp__my__srv_echo", true, true),
+            ("mcp__my_srv", true, false),
+            ("mcp__my_srv__*", true, true),
+            ("mcp__my_srv__other", false, false),
+            ("mcp__my_sr", false, false),
+        ] {
+            assert_eq!(about(rule, "my_srv_echo", "mcp__my__srv_echo", Reading::Wide), wide, "{rule}");
+            assert_eq!(about(rule, "my_srv_echo", "mcp__my__srv_echo", Reading::Narrow), narrow, "{rule}");
+        }
+        assert!(about("mcp__my-srv__danger", "my-srv-danger", "mcp__my__srv-danger", Reading::Wide));
+        assert!(!about("mcp__a_b__c", "mcp__a__b_c", "mcp__a__b_c", Reading::Wide), "one that says which it is");
+    }
 
     fn hit(text: &str, reading: Reading, path: &str) -> bool {
         PathRule::parse(String::new(), text, "/w", reading).unwrap().matches(path, Some("/h"))

@@ -38,6 +38,10 @@ pub trait World {
     fn resolve(&self, path: &str) -> Resolved;
     /// A folder's entries; `None` when it cannot be listed.
     fn list(&self, dir: &str) -> Option<Vec<Entry>>;
+    /// Whether it is known that nothing is there.
+    fn is_missing(&self, _path: &str) -> bool {
+        false
+    }
     /// The text of a file, if the agent itself wrote exactly it in this session.
     fn authored(&self, path: &str) -> Option<String> {
         let _: &str = path;

@@ -44,11 +44,11 @@ fn paths(path: &str) -> Vec<String> {
 }
 
 fn names(pattern: &str) -> ToolKind {
-    ToolKind::Search(Search::Names { path: None, pattern: pattern.to_owned() })
+    ToolKind::Search(Search::Names { path: None, others: Vec::new(), pattern: pattern.to_owned() })
 }
 
 fn contents() -> ToolKind {
-    ToolKind::Search(Search::Contents { path: None, glob: None, file_type: None })
+    ToolKind::Search(Search::Contents { path: None, others: Vec::new(), glob: None, file_type: None })
 }
 
 fn mcp(server: &str, tool: &str) -> ToolKind {
@@ -58,7 +58,7 @@ fn mcp(server: &str, tool: &str) -> ToolKind {
 /// Each rule, with a deed it forbids and one it does not.
 fn cases() -> Vec<(&'static str, ToolKind, ToolKind)> {
     let write = |path: &str| ToolKind::Write { paths: paths(path) };
-    let edit = |path: &str| ToolKind::Edit { paths: paths(path) };
+    let edit = |path: &str| ToolKind::edit(paths(path));
     let read = |path: &str| ToolKind::Read { paths: paths(path) };
     let fetch = |url: &str| ToolKind::Fetch { url: url.to_owned() };
     let shell = |line: &str| ToolKind::Shell { command: line.to_owned() };
@@ -72,11 +72,11 @@ fn cases() -> Vec<(&'static str, ToolKind, ToolKind)> {
         ("W*", write("e/x"), edit("e/x")),
         ("Edit", edit("e/x"), write("e/x")),
         ("Read:e/**", read("e/x"), read("f")),
-        ("Read", read("e/x"), ToolKind::Search(Search::Folder { path: None })),
+        ("Read", read("e/x"), ToolKind::Search(Search::Folder { path: None, others: Vec::new() })),
         ("Glob:e/*", names("e/*"), names("f/*")),
         ("Glob", names("*"), contents()),
         ("Grep", contents(), names("*")),
-        ("LS", ToolKind::Search(Search::Folder { path: None }), contents()),
+        ("LS", ToolKind::Search(Search::Folder { path: None, others: Vec::new() }), contents()),
         ("Bash:git push", shell("git push"), shell("git status")),
         ("WebFetch:domain:a.example", fetch("https://a.example/x"), fetch("https://b.example")),
         ("WebSearch", ToolKind::WebSearch, ToolKind::Own),

@@ -56,7 +56,8 @@ impl Piece {
 fn level(name: &str, pieces: &[Piece]) -> Level {
     let tools: String = TOOLS.iter().map(|tool| format!("TOOL utcp:{tool}\n")).collect();
     let cedar: String = pieces.iter().map(Piece::cedar).collect();
-    let text = format!("AGENT {name}\nAUDIT basic\n{tools}POLICY\n{cedar}END\n");
+    let hosts: String = HOSTS.iter().map(|host| format!("URL https://{host}\n")).collect();
+    let text = format!("AGENT {name}\nAUDIT basic\n{tools}{hosts}POLICY\n{cedar}END\n");
     let linted = lint(text.as_bytes(), name, &Options::default());
     assert!(!linted.has_errors(), "{:?}\n{text}", linted.found);
     Level { agent: linted.agent, rules: linted.rules }
@@ -75,9 +76,11 @@ fn wider(child: &Level, base: &Level) -> Option<String> {
     for host in HOSTS {
         requests.push((host.to_owned(), Request::new(known_action("network.egress").unwrap(), host)));
     }
-    let allowed =
-        |level: &Level, request: &Request| level.rules.ask(level.agent.name_or_default(), request).is_allowed();
-    requests.into_iter().find(|(_, request)| allowed(child, request) && !allowed(base, request)).map(|(name, _)| name)
+    let wider = |request: &Request| {
+        let held = base.decide(child.agent.name_or_default(), request).is_allowed();
+        child.rules.decide(&child.agent, request).is_allowed() && !held
+    };
+    requests.into_iter().find(|(_, request)| wider(request)).map(|(name, _)| name)
 }
 
 #[test]

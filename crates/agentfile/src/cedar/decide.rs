@@ -68,13 +68,10 @@ impl Decided {
 impl Rules {
     /// Decides a request of the agent itself.
     pub fn decide(&self, agent: &Agent, request: &Request) -> Decided {
-        let request = match normal(agent, request) {
+        let request = match request.declared_by(agent) {
             Ok(request) => request,
-            Err(error) => return Decided::denied(error.0),
+            Err(reason) => return Decided::denied(reason),
         };
-        if let Some(reason) = undeclared(agent, &request) {
-            return Decided::denied(reason);
-        }
         let principal = request.principal.as_deref().unwrap_or(agent.name_or_default());
         self.ask(principal, &request)
     }
@@ -135,6 +132,14 @@ impl Rules {
             id: rule.label.clone(),
             directive: rule.directive.clone(),
         })
+    }
+}
+
+impl Request {
+    /// The request with its resource as the agent's policies name it; why it is none, or the resource is not declared.
+    pub fn declared_by(&self, agent: &Agent) -> Result<Self, String> {
+        let request = normal(agent, self).map_err(|error| error.0)?;
+        undeclared(agent, &request).map_or(Ok(request), Err)
     }
 }
 

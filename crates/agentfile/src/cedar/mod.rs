@@ -14,6 +14,6 @@ mod schema;
 mod split;
 
 pub use decide::{Decided, Said};
-pub use request::{BadRequest, Request};
+pub use request::{BadRequest, MAX_NUMBER, Request};
 pub use rules::{Rule, Rules};
 pub use schema::{ACTIONS, Action, Kind, TEXT as SCHEMA_TEXT, known_action, schema};

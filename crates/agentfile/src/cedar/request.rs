@@ -13,6 +13,9 @@ use super::schema::{Action, Kind, known_action};
 /// Longest request as JSON, in bytes.
 pub const MAX_REQUEST: usize = 1 << 20;
 
+/// Largest whole number in a request, and, below zero, the smallest: JSON holds it exactly.
+pub const MAX_NUMBER: i64 = 9_007_199_254_740_991;
+
 /// Why a request is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -101,8 +104,8 @@ impl Request {
 
 /// A whole number that JSON holds exactly.
 fn whole(value: &Value) -> Option<i64> {
-    let number = value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_991.0)?;
-    format!("{number:.0}").parse().ok()
+    let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
+    format!("{number:.0}").parse().ok().filter(|number: &i64| (-MAX_NUMBER..=MAX_NUMBER).contains(number))
 }
 
 /// An entity's id: `AgentRC::Tool::"x"`, `Tool::"x"`, `{"type": "Tool", "id": "x"}` or `x`.

@@ -52,6 +52,11 @@ pub struct Rules {
 }
 
 impl Rules {
+    /// The policies as Cedar has them.
+    pub fn policies(&self) -> impl Iterator<Item = &Policy> {
+        self.all.policies()
+    }
+
     /// The policies of an Agentfile and what is wrong with them.
     pub fn of(agent: &Agent) -> (Self, Vec<Diagnostic>) {
         let mut out = Self::default();

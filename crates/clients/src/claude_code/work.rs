@@ -187,7 +187,7 @@ fn by_others(attachment: &Value, entry: &Value) -> Option<Action> {
         return (!is_own(attachment)).then(|| Action { ended, ..action(HOOK, entry) });
     }
     let path = text("filename").or_else(|| text("file_path")).filter(|_| kind.contains("edited"))?;
-    let kind = ToolKind::Edit { paths: vec![path.to_owned()] };
+    let kind = ToolKind::edit(vec![path.to_owned()]);
     Some(Action { kind, ended, succeeded: Some(true), ..action(EDITED, entry) })
 }
 

@@ -286,7 +286,7 @@ fn asked(tool: &str, input: Value, cwd: &str) -> ToolCall {
         "write_stdin" => ToolKind::Shell { command: text(&input, "chars").unwrap_or_default().to_owned() },
         "apply_patch" if text(&input, "command").is_none() => {
             let paths = input.as_object().into_iter().flat_map(json::Object::iter).map(|(path, _)| path.to_owned());
-            ToolKind::Edit { paths: paths.collect() }
+            ToolKind::edit(paths.collect())
         }
         _ => return tools::call(tool.to_owned(), input, &cwd),
     };

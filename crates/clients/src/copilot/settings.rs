@@ -79,7 +79,7 @@ pub fn places(project: &Path, home: &Path, folder: Option<&Path>) -> Places {
         named(project.join(".github/copilot/settings.json")),
         named(project.join(".github/copilot/settings.local.json")),
         (PathBuf::from(MANAGED), "the client's settings"),
-        (own.join("session-state/**/events.jsonl"), "a transcript of the client"),
+        (own.join("session-state/**/*.jsonl"), "a transcript of the client"),
     ];
     Places {
         settings: vec![user.clone(), repository.clone(), managed.clone()],

@@ -6,8 +6,10 @@
 use writ_core::json::Value;
 use writ_core::{Search, ToolCall, ToolKind};
 
+use crate::patch;
+
 /// Tools that concern the client alone.
-const OWN: [&str; 14] = [
+const OWN: [&str; 15] = [
     "read_bash",
     "stop_bash",
     "list_bash",
@@ -16,6 +18,7 @@ const OWN: [&str; 14] = [
     "ask_user",
     "skill",
     "sql",
+    "session_store_sql",
     "exit_plan_mode",
     "read_agent",
     "list_agents",
@@ -38,7 +41,7 @@ pub fn asked(tool: String, input: Value, cwd: &str) -> ToolCall {
     }
     let path = input.get("file_path").and_then(Value::as_str).filter(|_| matches!(tool.as_str(), "edit" | "create"));
     match path.map(str::to_owned) {
-        Some(path) => ToolCall::of(tool, ToolKind::Edit { paths: vec![path] }, input, cwd),
+        Some(path) => ToolCall::of(tool, ToolKind::edit(vec![path]), input, cwd),
         None => call(tool, input, cwd),
     }
 }
@@ -50,19 +53,40 @@ fn kind(tool: &str, input: &Value) -> Result<ToolKind, String> {
     };
     let text = |name: &str| optional(name)?.ok_or_else(|| format!("`{tool}` without a text `{name}`"));
     let path = || text("path").map(|path| vec![path]);
+    // One folder or file, or a list of them, by either name.
+    let folders = || {
+        let mut all: Vec<String> = optional("path")?.into_iter().collect();
+        match input.get("paths") {
+            None | Some(Value::Null) => {}
+            Some(Value::Array(of)) => {
+                let of: Option<Vec<&str>> = of.iter().map(Value::as_str).collect();
+                all.extend(of.ok_or("`paths` is no list of texts")?.into_iter().map(str::to_owned));
+            }
+            Some(_) => all.extend(optional("paths")?),
+        }
+        let mut all = all.into_iter();
+        Ok::<_, String>((all.next(), all.collect::<Vec<String>>()))
+    };
     Ok(match tool {
         "bash" => ToolKind::Shell { command: text("command")? },
         // What is typed into a shell that runs is a line of it.
         "write_bash" => ToolKind::Shell { command: text("input")? },
         "view" => ToolKind::Read { paths: path()? },
         "create" => ToolKind::Write { paths: path()? },
-        "edit" => ToolKind::Edit { paths: path()? },
-        "grep" | "rg" => ToolKind::Search(Search::Contents {
-            path: optional("path")?,
-            glob: optional("glob")?,
-            file_type: optional("type")?,
-        }),
-        "glob" => ToolKind::Search(Search::Names { path: optional("path")?, pattern: text("pattern")? }),
+        "edit" => ToolKind::edit(path()?),
+        // The patch is the whole input.
+        "apply_patch" => match input.as_str() {
+            Some(patch) => patch::kind(patch)?,
+            None => patch::kind(&text("input").or_else(|_| text("patch"))?)?,
+        },
+        "grep" | "rg" => {
+            let (path, others) = folders()?;
+            ToolKind::Search(Search::Contents { path, others, glob: optional("glob")?, file_type: optional("type")? })
+        }
+        "glob" => {
+            let (path, others) = folders()?;
+            ToolKind::Search(Search::Names { path, others, pattern: text("pattern")? })
+        }
         "web_fetch" => ToolKind::Fetch { url: text("url")? },
         "web_search" => ToolKind::WebSearch,
         "task" => ToolKind::Delegate { subagent: optional("agent_type")?.unwrap_or_default() },

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use writ_core::json::{Value, canonical};
@@ -25,6 +26,8 @@ pub const UNSEEN: [&str; 1] =
 
 /// The most files of one session.
 const MOST_FILES: usize = 10_000;
+/// Most of a chat that is looked at for its folder.
+const MOST_HEAD: u64 = 256 << 10;
 /// The longest path of a project.
 const MOST_PATH: u64 = 1 << 14;
 
@@ -165,6 +168,15 @@ fn project(chat: &Path) -> Option<String> {
     String::from_utf8(noted).ok().map(|path| path.trim_end().to_owned()).filter(|path| path.starts_with('/'))
 }
 
+/// The same as the client told the model in the session's first message: for past calls alone, since anybody could have said it.
+fn told(chat: &Path) -> Option<String> {
+    let mut head = Vec::new();
+    regular_file::open(chat).ok()?.take(MOST_HEAD).read_to_end(&mut head).ok()?;
+    let head = String::from_utf8_lossy(&head);
+    let (_, rest) = head.split_once("Workspace Directories:**\\n  - /")?;
+    Some(format!("/{}", rest.get(..rest.find(['\\', '"'])?)?))
+}
+
 /// The chat files that sessions of a project began with.
 pub fn kept(project_of: &Path, own: &Path) -> Vec<PathBuf> {
     let chats = jsonl::inside(&own.join("tmp")).map(|folder| folder.join("chats"));
@@ -189,7 +201,7 @@ pub fn past(main: &Path, take: &mut dyn FnMut(PastCall)) -> Result<Unseen, Trans
     let agent = |name: &str, path: &Path| {
         (name != MAIN && path.parent() != main.parent()).then(|| PastAgent { id: name.to_owned(), kind: None })
     };
-    let cwd = project(main).unwrap_or_else(|| "/".to_owned());
+    let cwd = project(main).or_else(|| told(main)).unwrap_or_else(|| "/".to_owned());
     jsonl::calls(&Chats, (files(main)?, &cwd), agent, take)
 }
 

@@ -12,6 +12,7 @@ use super::NAME;
 use crate::guard;
 use crate::hooks_file::{self, Form, LIMITS, Timeout, object, split_mark};
 use crate::settings::{Edited, HookSpec, Installed, Pin, Places, SettingsError, TIMEOUT_SECONDS};
+use crate::text::without_comments;
 
 /// The events that Writ listens to.
 const EVENTS: [&str; 6] = ["BeforeTool", "AfterTool", "BeforeAgent", "AfterAgent", "SessionStart", "SessionEnd"];
@@ -21,7 +22,7 @@ const RELOADED: [(&str, &str); 4] = [
     ("trustedFolders.json", "the client's settings"),
     ("extensions", "an extension of the client"),
     ("policies", "a rule of the client"),
-    ("tmp/**/chats/**/*.jsonl", "a transcript of the client"),
+    ("tmp/**/*.jsonl", "a transcript of the client"),
 ];
 
 /// The administrator's file.
@@ -94,7 +95,7 @@ pub fn remove(text: &str) -> Result<Edited, SettingsError> {
 }
 
 fn read(text: &str) -> Value {
-    parse_with(split_mark(text).1.as_bytes(), LIMITS).unwrap_or(Value::Null)
+    parse_with(without_comments(split_mark(text).1).as_bytes(), LIMITS).unwrap_or(Value::Null)
 }
 
 /// Members of a settings file that switch hooks off.

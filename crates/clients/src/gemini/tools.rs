@@ -30,6 +30,12 @@ pub fn call(tool: String, input: Value, cwd: &str, server: Option<(String, Strin
     // A shell call may name its own folder.
     let folder = ["dir_path", "directory"].iter().find_map(|name| input.get(name)).and_then(Value::as_str);
     let folder = folder.filter(|folder| !folder.is_empty() && matches!(kind, ToolKind::Shell { .. }));
+    let kind = match folder {
+        Some(folder) if meant(folder).len() > 1 => {
+            ToolKind::Malformed { why: format!("`{folder}` may mean several folders to the client") }
+        }
+        _ => kind,
+    };
     let cwd = match folder {
         Some(folder) if folder.starts_with('/') => folder.to_owned(),
         Some(folder) => format!("{cwd}/{folder}"),
@@ -44,18 +50,31 @@ fn kind(tool: &str, input: &Value) -> Result<ToolKind, String> {
         Some(value) => value.as_str().map(|text| Some(text.to_owned())).ok_or(format!("`{name}` is not a text")),
     };
     let text = |name: &str| optional(name)?.ok_or_else(|| format!("`{tool}` without a text `{name}`"));
-    let folder = || Ok::<_, String>(optional("dir_path")?.or(optional("path")?));
+    let file = || text("file_path").map(|path| meant(&path));
+    // The folder as it stands, and what else it may mean.
+    let folder = || {
+        let found = optional("dir_path")?.or(optional("path")?);
+        let mut all = found.iter().flat_map(|path| meant(path));
+        Ok::<_, String>((all.next(), all.collect::<Vec<String>>()))
+    };
     Ok(match tool {
         "run_shell_command" => ToolKind::Shell { command: text("command")? },
-        "read_file" => ToolKind::Read { paths: vec![text("file_path")?] },
-        "write_file" => ToolKind::Write { paths: vec![text("file_path")?] },
-        "replace" => ToolKind::Edit { paths: vec![text("file_path")?] },
-        "glob" => ToolKind::Search(Search::Names { path: folder()?, pattern: text("pattern")? }),
+        "read_file" => ToolKind::Read { paths: file()? },
+        "write_file" => ToolKind::Write { paths: file()? },
+        "replace" => ToolKind::Edit { paths: file()?, searched: true },
+        "glob" => {
+            let (path, others) = folder()?;
+            ToolKind::Search(Search::Names { path, others, pattern: text("pattern")? })
+        }
         "grep_search" | "search_file_content" => {
             let glob = optional("include_pattern")?.or(optional("include")?);
-            ToolKind::Search(Search::Contents { path: folder()?, glob, file_type: None })
+            let (path, others) = folder()?;
+            ToolKind::Search(Search::Contents { path, others, glob, file_type: None })
         }
-        "list_directory" => ToolKind::Search(Search::Folder { path: folder()? }),
+        "list_directory" => {
+            let (path, others) = folder()?;
+            ToolKind::Search(Search::Folder { path, others })
+        }
         "read_many_files" => many(input)?,
         "web_fetch" => fetch(&text("prompt").or_else(|_| text("url"))?)?,
         "google_web_search" => ToolKind::WebSearch,
@@ -68,6 +87,35 @@ fn kind(tool: &str, input: &Value) -> Result<ToolKind, String> {
     })
 }
 
+/// A path as it stands, and as the client may read it: without an `@` in front, and with what is percent-encoded decoded.
+fn meant(path: &str) -> Vec<String> {
+    let mut out = vec![path.to_owned()];
+    let bare = path.strip_prefix('@').map(|rest| rest.trim_start_matches(['/', '\\']));
+    out.extend(bare.filter(|rest| !rest.is_empty()).map(str::to_owned));
+    let decoded: Vec<String> = out.iter().filter_map(|path| percent_decoded(path)).collect();
+    out.extend(decoded);
+    out
+}
+
+/// What JavaScript's `decodeURIComponent` makes of a text, where that is another one.
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        rest = tail;
+        if *first == b'%' {
+            let (digits, tail) = rest.split_at_checked(2)?;
+            let digits =
+                std::str::from_utf8(digits).ok().filter(|two| two.bytes().all(|one| one.is_ascii_hexdigit()))?;
+            out.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = tail;
+        } else {
+            out.push(*first);
+        }
+    }
+    String::from_utf8(out).ok().filter(|decoded| decoded != text)
+}
+
 /// Files that are named by patterns: as much as a look at them all.
 fn many(input: &Value) -> Result<ToolKind, String> {
     let patterns = ["include", "paths"].iter().find_map(|name| input.get(name)).and_then(Value::as_array);
@@ -75,10 +123,15 @@ fn many(input: &Value) -> Result<ToolKind, String> {
         patterns.unwrap_or_default().iter().filter_map(Value::as_str).map(str::to_owned).collect();
     let plain = |path: &String| !path.contains(['*', '?', '[', '{']);
     if !patterns.is_empty() && patterns.iter().all(plain) {
-        return Ok(ToolKind::Read { paths: patterns });
+        return Ok(ToolKind::Read { paths: patterns.iter().flat_map(|path| meant(path)).collect() });
     }
     match <[String; 1]>::try_from(patterns) {
-        Ok([pattern]) => Ok(ToolKind::Search(Search::Contents { path: None, glob: Some(pattern), file_type: None })),
+        Ok([pattern]) => Ok(ToolKind::Search(Search::Contents {
+            path: None,
+            others: Vec::new(),
+            glob: Some(pattern),
+            file_type: None,
+        })),
         Err(_) => Err("`read_many_files` with several patterns: one at a time can be judged".to_owned()),
     }
 }

@@ -60,15 +60,19 @@ pub fn places(project: &Path, home: &Path) -> Places {
     let (user, repository) = (own.join("plugin").join(FILE), project.join(".opencode/plugin").join(FILE));
     let plugin = |path: PathBuf| (path, "a plugin of the client");
     let named = |path: PathBuf| (path, "the client's settings");
-    let mut others = vec![
-        plugin(own.join("plugin")),
-        plugin(own.join("plugins")),
-        plugin(project.join(".opencode/plugin")),
-        plugin(project.join(".opencode/plugins")),
-    ];
-    for folder in [own, project.to_owned(), project.join(".opencode"), PathBuf::from(MANAGED)] {
+    let mut others = Vec::new();
+    for folder in [&own, &project.join(".opencode")] {
+        // Its own tools are code that it runs in its own process, and so is what they load.
+        others.extend(
+            ["plugin", "plugins", "tool", "tools", "node_modules", "package.json"]
+                .map(|name| plugin(folder.join(name))),
+        );
+        others.push(named(folder.join("config.json")));
+    }
+    for folder in [own, project.to_owned(), project.join(".opencode")] {
         others.extend(["opencode.json", "opencode.jsonc"].map(|name| named(folder.join(name))));
     }
+    others.push(named(MANAGED.into()));
     others.push((database(home), "a transcript of the client"));
     Places { settings: vec![user.clone(), repository.clone()], user, project: repository, managed: None, others }
 }

@@ -35,14 +35,19 @@ fn kind(tool: &str, input: &Value) -> Result<ToolKind, String> {
         "bash" => ToolKind::Shell { command: text("command")? },
         "read" => ToolKind::Read { paths: path()? },
         "write" => ToolKind::Write { paths: path()? },
-        "edit" | "multiedit" => ToolKind::Edit { paths: path()? },
+        "edit" | "multiedit" => ToolKind::edit(path()?),
         "apply_patch" | "patch" => patch::kind(&text("patchText")?)?,
         "lsp" => ToolKind::Read { paths: path()? },
-        "grep" => {
-            ToolKind::Search(Search::Contents { path: optional("path")?, glob: optional("include")?, file_type: None })
+        "grep" => ToolKind::Search(Search::Contents {
+            path: optional("path")?,
+            others: Vec::new(),
+            glob: optional("include")?,
+            file_type: None,
+        }),
+        "glob" => {
+            ToolKind::Search(Search::Names { path: optional("path")?, others: Vec::new(), pattern: text("pattern")? })
         }
-        "glob" => ToolKind::Search(Search::Names { path: optional("path")?, pattern: text("pattern")? }),
-        "list" => ToolKind::Search(Search::Folder { path: optional("path")? }),
+        "list" => ToolKind::Search(Search::Folder { path: optional("path")?, others: Vec::new() }),
         "webfetch" => ToolKind::Fetch { url: text("url")? },
         "websearch" | "codesearch" => ToolKind::WebSearch,
         "task" => ToolKind::Delegate { subagent: optional("subagent_type")?.unwrap_or_default() },

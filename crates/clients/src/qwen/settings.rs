@@ -12,6 +12,7 @@ use super::NAME;
 use crate::guard;
 use crate::hooks_file::{self, Form, LIMITS, Timeout, object, split_mark};
 use crate::settings::{Edited, HookSpec, Installed, Pin, Places, SettingsError, TIMEOUT_SECONDS};
+use crate::text::without_comments;
 
 /// The events that Writ listens to.
 const EVENTS: [&str; 12] = [
@@ -30,11 +31,10 @@ const EVENTS: [&str; 12] = [
 ];
 
 /// What lies in the client's own folder and comes back into a session by itself.
-const RELOADED: [(&str, &str); 4] = [
+const RELOADED: [(&str, &str); 3] = [
     ("trustedFolders.json", "the client's settings"),
     ("extensions", "an extension of the client"),
-    ("projects/**/chats/*.jsonl", "a transcript of the client"),
-    ("projects/**/subagents/**/*.jsonl", "a transcript of the client"),
+    ("projects/**/*.jsonl", "a transcript of the client"),
 ];
 
 /// The administrator's file.
@@ -106,13 +106,13 @@ pub fn remove(text: &str) -> Result<Edited, SettingsError> {
 
 /// Members of a settings file that switch hooks off.
 pub fn switches(text: &str) -> Vec<String> {
-    let settings = parse_with(split_mark(text).1.as_bytes(), LIMITS).unwrap_or(Value::Null);
+    let settings = parse_with(without_comments(split_mark(text).1).as_bytes(), LIMITS).unwrap_or(Value::Null);
     let off = settings.get("disableAllHooks").and_then(Value::as_bool) == Some(true);
     off.then(|| "disableAllHooks".to_owned()).into_iter().collect()
 }
 
 /// Whether the administrator's settings hold the switch.
 fn pins(text: &str) -> bool {
-    let settings = parse_with(split_mark(text).1.as_bytes(), LIMITS).unwrap_or(Value::Null);
+    let settings = parse_with(without_comments(split_mark(text).1).as_bytes(), LIMITS).unwrap_or(Value::Null);
     settings.get("disableAllHooks").and_then(Value::as_bool) == Some(false)
 }

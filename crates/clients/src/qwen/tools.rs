@@ -53,15 +53,27 @@ fn kind(tool: &str, input: &Value) -> Result<ToolKind, String> {
             ToolKind::Read { paths: paths("file_path")? }
         }
         "write_file" => ToolKind::Write { paths: paths("file_path")? },
-        "edit" => ToolKind::Edit { paths: paths("file_path")? },
-        "notebook_edit" => ToolKind::Edit { paths: paths("notebook_path")? },
-        "grep_search" => {
-            ToolKind::Search(Search::Contents { path: optional("path")?, glob: optional("glob")?, file_type: None })
+        "edit" => ToolKind::edit(paths("file_path")?),
+        "notebook_edit" => ToolKind::edit(paths("notebook_path")?),
+        "grep_search" => ToolKind::Search(Search::Contents {
+            path: optional("path")?,
+            others: Vec::new(),
+            glob: optional("glob")?,
+            file_type: None,
+        }),
+        "glob" => {
+            ToolKind::Search(Search::Names { path: optional("path")?, others: Vec::new(), pattern: text("pattern")? })
         }
-        "glob" => ToolKind::Search(Search::Names { path: optional("path")?, pattern: text("pattern")? }),
-        "list_directory" => ToolKind::Search(Search::Folder { path: optional("path")? }),
+        "list_directory" => ToolKind::Search(Search::Folder { path: optional("path")?, others: Vec::new() }),
         "web_fetch" => ToolKind::Fetch { url: text("url")? },
         "web_search" => ToolKind::WebSearch,
+        // Hooks are told the session's folder for its calls, too.
+        "agent" if optional("working_dir")?.is_some() || optional("isolation")?.is_some() => {
+            return Err(
+                "an agent in another folder: where its calls are made is not told, so none of them can be judged"
+                    .to_owned(),
+            );
+        }
         "agent" => ToolKind::Delegate { subagent: optional("subagent_type")?.unwrap_or_default() },
         own if OWN.contains(&own) => ToolKind::Own,
         other if other.starts_with("mcp__") => ToolKind::canonical(other, input),

@@ -93,7 +93,7 @@ async fn ready(connection: &Connection, request: Request, door: &Door) -> Result
     let used = context.secrets.place(&allowed.host, door.secure, &mut fields)?;
     if !context.secrets.is_empty() {
         // What comes back is looked through, so it must not be packed; of a part, a value could be the other part.
-        let ranges = !used.is_empty();
+        let ranges = !used.is_empty() || context.secrets.are_for(&allowed.host);
         fields.fields.retain(|(name, _)| {
             name != "accept-encoding" && !(ranges && matches!(name.as_str(), "range" | "if-range"))
         });

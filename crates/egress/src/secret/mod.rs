@@ -5,6 +5,7 @@
 //! this room only in a request to a host that its rule names, over TLS whose other end proved to be that host.
 
 mod find;
+mod letters;
 mod place;
 mod scrub;
 
@@ -139,9 +140,9 @@ impl SecretValue {
     }
 
     /// Whether the value stands in some bytes: as it is, or as programs write it down (Base64 at any place, percent-encoded, escaped for
-    /// JSON, in hexadecimal digits). What somebody made up to hide it (turned around, cut up, encrypted) is not found.
+    /// JSON or HTML, in hexadecimal digits). What somebody made up to hide it (turned around, cut up, encrypted) is not found.
     pub fn stands_in(&self, bytes: &[u8]) -> bool {
-        let plain = find::spellings(&self.value).iter().any(|spelling| find::holds(bytes, spelling));
+        let plain = find::spellings(&self.value).iter().any(|spelling| spelling.find(bytes).is_some());
         plain || find::holds(&Zeroizing::new(bytes.to_ascii_lowercase()), &find::hexadecimal(&self.value))
     }
 }
@@ -157,7 +158,7 @@ struct Secret {
     rule: SecretRule,
     value: Zeroizing<Vec<u8>>,
     /// Spellings of the value.
-    spellings: Vec<Zeroizing<Vec<u8>>>,
+    spellings: Vec<find::Spelling>,
     /// Spellings of the placeholder.
     marks: Vec<Vec<u8>>,
 }
@@ -193,6 +194,11 @@ impl Secrets {
     /// Whether there is none.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Whether any may be sent to a host.
+    pub fn are_for(&self, host: &HostName) -> bool {
+        self.0.iter().any(|secret| any(&secret.rule.hosts, host))
     }
 
     /// The first secret whose placeholder is in `bytes` although it is not bound to `host`.

@@ -7,10 +7,10 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use flate2::write::{MultiGzDecoder, ZlibDecoder};
+use flate2::write::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use zeroize::Zeroize;
 
-use super::{Secrets, find};
+use super::Secrets;
 use crate::host::HostName;
 use crate::refusal::Refusal;
 
@@ -61,7 +61,7 @@ impl Scrubber {
             return;
         }
         let spellings = self.secrets.0.iter().flat_map(|secret| &secret.spellings);
-        let begun = spellings.map(|spelling| find::begun(piece, spelling)).max().unwrap_or(0);
+        let begun = spellings.map(|spelling| spelling.begun(piece)).max().unwrap_or(0);
         self.kept = piece.split_off(piece.len() - begun);
     }
 }
@@ -77,8 +77,8 @@ impl Secrets {
     pub fn scrub(&self, bytes: &mut [u8]) {
         for spelling in self.0.iter().flat_map(|secret| &secret.spellings) {
             let mut rest = &mut *bytes;
-            while let Some(start) = find::position(rest, spelling) {
-                let (hidden, after) = rest.split_at_mut(start + spelling.len());
+            while let Some((start, length)) = spelling.find(rest) {
+                let (hidden, after) = rest.split_at_mut(start + length);
                 hidden.iter_mut().skip(start).for_each(|byte| *byte = b'*');
                 rest = after;
             }
@@ -136,8 +136,12 @@ impl Watcher {
 pub enum Unpacker {
     /// gzip, whose members may follow one another.
     Gzip(Box<MultiGzDecoder<Vec<u8>>>),
+    /// What is called deflate, before its first two bytes say which of two forms it is.
+    Deflate(Vec<u8>),
     /// zlib.
     Zlib(Box<ZlibDecoder<Vec<u8>>>),
+    /// The same without a frame, as several servers send it.
+    Raw(Box<DeflateDecoder<Vec<u8>>>),
 }
 
 impl Unpacker {
@@ -145,7 +149,7 @@ impl Unpacker {
     pub fn new(packed: &str) -> Option<Self> {
         match packed {
             "gzip" | "x-gzip" => Some(Self::Gzip(Box::new(MultiGzDecoder::new(Vec::new())))),
-            "deflate" => Some(Self::Zlib(Box::new(ZlibDecoder::new(Vec::new())))),
+            "deflate" => Some(Self::Deflate(Vec::new())),
             _ => None,
         }
     }
@@ -153,6 +157,25 @@ impl Unpacker {
     /// The next piece unpacked; `None` when it is packed wrongly or, after the `last`, not whole.
     pub fn next(&mut self, piece: &[u8], last: bool) -> Option<Vec<u8>> {
         match self {
+            Self::Deflate(begun) => {
+                begun.extend_from_slice(piece);
+                let framed = match begun.as_slice() {
+                    [first, second, ..] => first & 15 == 8 && u16::from_be_bytes([*first, *second]) % 31 == 0,
+                    _ if last => true,
+                    _ => return Some(Vec::new()),
+                };
+                let begun = std::mem::take(begun);
+                *self = if framed {
+                    Self::Zlib(Box::new(ZlibDecoder::new(Vec::new())))
+                } else {
+                    Self::Raw(Box::new(DeflateDecoder::new(Vec::new())))
+                };
+                self.next(&begun, last)
+            }
+            Self::Raw(reader) => {
+                reader.write_all(piece).and_then(|()| if last { reader.try_finish() } else { reader.flush() }).ok()?;
+                Some(std::mem::take(reader.get_mut()))
+            }
             Self::Gzip(reader) => {
                 reader.write_all(piece).and_then(|()| if last { reader.try_finish() } else { reader.flush() }).ok()?;
                 Some(std::mem::take(reader.get_mut()))

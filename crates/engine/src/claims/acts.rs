@@ -90,7 +90,7 @@ pub fn others(works: impl Iterator<Item = Work>, home: Option<&str>, since: Opti
 fn act(action: &Action, home: Option<&str>) -> Option<Act> {
     let paths = match &action.kind {
         ToolKind::Shell { command: line } => return command(line, action.cwd.as_deref(), home),
-        ToolKind::Write { paths } | ToolKind::Edit { paths } => paths,
+        ToolKind::Write { paths } | ToolKind::Edit { paths, .. } => paths,
         // A call without what its tool needs does nothing.
         ToolKind::Malformed { .. } => return None,
         ToolKind::Read { .. }

@@ -138,6 +138,12 @@ pub fn supervise<T>(
     }
     let settled = seen_to_change.settle(&order.confinement, recorder.home.user.as_deref());
     words.extend(settled.taken_back.iter().map(TakenBack::words));
+    words.extend(ran.replaced.iter().map(|path| {
+        let path = path.display();
+        format!(
+            "`{path}` was replaced from outside while this ran; it is protected again, and whoever had it open is ended"
+        )
+    }));
     words.extend(tracked::words(&order.confinement).filter(|_| code != 0));
     words.extend(limits::ended(limits, ran.end == End::TimeUp, ran.memory));
     let row = |session: &Session<'_>| {
@@ -157,6 +163,7 @@ pub fn supervise<T>(
             taken_back: settled.paths(false),
             left: settled.paths(true),
             later: settled.later,
+            replaced: ran.replaced.iter().take(MOST_REPLACED).map(|path| path.to_string_lossy().into_owned()).collect(),
             limits: (*limits != Limits::default()).then_some(limits),
             memory: ran.memory.map(|memory| HeldMemory { held_by: memory.held_by.into(), killed: memory.killed }),
             secrets: order.sources.keys().map(String::as_str).collect(),
@@ -269,6 +276,9 @@ fn ended(end: End) -> (u8, Ended) {
     }
 }
 
+/// Most replaced files that a row names.
+const MOST_REPLACED: usize = 32;
+
 /// What the row of a run says.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -297,6 +307,9 @@ struct Confined<'a> {
     /// What it changed that runs outside later.
     #[serde(skip_serializing_if = "RunLater::is_empty")]
     later: RunLater,
+    /// Protected files that somebody outside replaced meanwhile.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    replaced: Vec<String>,
     /// As in the order.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<&'a Limits>,

@@ -53,7 +53,7 @@ fn content(path: &Path) -> Option<Vec<u8>> {
 /// Remembers what a call has written. One that failed may have written too, if it is a line.
 pub fn remember(session: &Session<'_>, call: &ToolCall, succeeded: bool) -> Result<(), SessionError> {
     match &call.kind {
-        ToolKind::Write { paths } | ToolKind::Edit { paths } if succeeded => {
+        ToolKind::Write { paths } | ToolKind::Edit { paths, .. } if succeeded => {
             paths.iter().try_for_each(|path| of_file(session, &Path::new(&call.cwd).join(path)))
         }
         ToolKind::Shell { command } => written(session, &call.cwd, command),

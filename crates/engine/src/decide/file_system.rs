@@ -84,6 +84,10 @@ impl World for FileSystem<'_> {
         Some(entries.collect())
     }
 
+    fn is_missing(&self, path: &str) -> bool {
+        fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    }
+
     fn authored(&self, path: &str) -> Option<String> {
         authored::text(self.session.as_deref()?, Path::new(path))
     }
@@ -134,6 +138,9 @@ fn follow(path: &Path) -> Option<PathBuf> {
             continue;
         }
         let next = done.join(&name);
+        if let Some(own) = descriptor(&next, &todo) {
+            return Some(own);
+        }
         match fs::read_link(&next) {
             Ok(target) => {
                 links += 1;
@@ -159,6 +166,16 @@ fn follow(path: &Path) -> Option<PathBuf> {
         }
     }
     Some(done)
+}
+
+/// A descriptor of whoever opens it, which is not this process: its name is all that is known.
+fn descriptor(at: &Path, rest: &VecDeque<OsString>) -> Option<PathBuf> {
+    let rest: Vec<&str> = rest.iter().map(|name| name.to_str()).collect::<Option<_>>()?;
+    let number = match (at.to_str()?, rest.as_slice()) {
+        ("/dev/fd", [number]) | ("/proc/self", ["fd", number]) => number,
+        _ => return None,
+    };
+    number.bytes().all(|byte| byte.is_ascii_digit()).then(|| Path::new("/dev/fd").join(number))
 }
 
 fn names(path: &Path) -> VecDeque<OsString> {
@@ -188,5 +205,8 @@ mod tests {
         assert_eq!(resolve("link/new/file"), at("real/deep/new/file"));
         assert_eq!(resolve("none/../y"), at("y"));
         assert_eq!(resolve("loop/z"), at("loop/z"));
+        // Another process's descriptors are not this one's.
+        assert_eq!((resolve("/dev/fd/63"), resolve("/proc/self/fd/7")), ("/dev/fd/63".into(), "/dev/fd/7".into()));
+        assert!(!resolve("/dev/fd/../fd/0").starts_with("/dev/fd/"));
     }
 }

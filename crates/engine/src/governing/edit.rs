@@ -5,7 +5,7 @@
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstRootNode};
-use writ_core::json::{Place, locate};
+use writ_core::json::{self, Place, locate};
 use writ_policy::{Policy, PolicyError};
 
 /// The lists that take rules, as pointers.
@@ -130,14 +130,37 @@ impl Edit {
                 if entries(&array).iter().any(|known| known == entry) {
                     return Err(EditError::There { entry: entry.clone(), list: list.clone() });
                 }
-                array.append(CstInputValue::String(entry.clone()));
+                array.append(CstInputValue::String(escaped(entry)));
+                let text = document.to_string();
+                if last(&text, list).as_ref() != Some(entry) {
+                    return Err(wrong(format!("`{entry}` cannot be written into it")));
+                }
+                Policy::parse(text.as_bytes(), root)?;
+                Ok(text)
             }
-            Self::Remove { pointer } => return removed(text, pointer, root),
+            Self::Remove { pointer } => removed(text, pointer, root),
         }
-        let text = document.to_string();
-        Policy::parse(text.as_bytes(), root)?;
-        Ok(text)
     }
+}
+
+/// The last entry of a list, as JSON reads it.
+fn last(text: &str, pointer: &str) -> Option<String> {
+    let (object, list) = pointer.strip_prefix('/')?.split_once('/')?;
+    let whole = json::parse(text.as_bytes()).ok()?;
+    whole.get(object)?.get(list)?.as_array()?.last()?.as_str().map(str::to_owned)
+}
+
+/// A text with what JSON has a meaning for written out, but for the quotes, which the library writes out itself.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            c if c.is_control() => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 /// The text without the entry at a pointer, and without one of the commas beside it.
@@ -194,6 +217,15 @@ mod tests {
         let more = apply("/tools/requireApproval Bash:git push").unwrap();
         assert!(more.contains("\"requireApproval\": [") && more.contains("odd  spacing"), "{more}");
         assert!(apply("files.deny **/.env").unwrap().contains("**/.env"));
+        // What JSON would read as another text is written out.
+        for (rule, written) in [
+            (r"tools.allow Bash:\u002a *", r#""Bash:\\u002a *""#),
+            (r"tools.deny Bash:sed s/a\.b/c/ *", r#""Bash:sed s/a\\.b/c/ *""#),
+            (r#"tools.deny Bash:echo "x" *"#, r#""Bash:echo \"x\" *""#),
+        ] {
+            let text = apply(rule).unwrap();
+            assert!(text.contains(written), "{text}");
+        }
     }
 
     #[test]

@@ -121,10 +121,10 @@ pub fn caller(call: &PastCall) -> Caller<'_> {
 pub fn what(call: &ToolCall) -> String {
     let text = match &call.kind {
         ToolKind::Shell { command } => command.clone(),
-        ToolKind::Read { paths } | ToolKind::Write { paths } | ToolKind::Edit { paths } => paths.join(", "),
+        ToolKind::Read { paths } | ToolKind::Write { paths } | ToolKind::Edit { paths, .. } => paths.join(", "),
         ToolKind::Fetch { url } => url.clone(),
         ToolKind::Delegate { subagent } => subagent.clone(),
-        ToolKind::Search(search) => search.path().unwrap_or_default().to_owned(),
+        ToolKind::Search(search) => search.paths().join(", "),
         ToolKind::WebSearch | ToolKind::Mcp { .. } | ToolKind::Own | ToolKind::Other | ToolKind::Malformed { .. } => {
             String::new()
         }

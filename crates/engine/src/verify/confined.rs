@@ -122,6 +122,8 @@ pub struct Confined {
     taken_back: usize,
     /// What was changed that runs outside later, and how much there was.
     later: (u64, BTreeSet<String>),
+    /// How many protected files somebody outside replaced.
+    replaced: usize,
     /// Runs of which not all that they changed could be told.
     unseen: u64,
     findings: Tally,
@@ -152,6 +154,7 @@ impl Confined {
             over: None,
             taken_back: 0,
             later: (0, BTreeSet::new()),
+            replaced: 0,
             unseen: 0,
             findings: Tally::default(),
         }
@@ -217,7 +220,9 @@ impl Confined {
         if detail.get("left").and_then(Value::as_array).is_some_and(|left| !left.is_empty()) {
             self.findings.add(row.sequence, "it left what git would obey outside, and that could not be taken back");
         }
-        self.taken_back += detail.get("takenBack").and_then(Value::as_array).map_or(0, <[Value]>::len);
+        let many = |name: &str| detail.get(name).and_then(Value::as_array).map_or(0, <[Value]>::len);
+        self.taken_back += many("takenBack");
+        self.replaced += many("replaced");
         let Some(later) = detail.get("later") else { return };
         self.unseen += u64::from(later.get("unseen").and_then(Value::as_bool) == Some(true));
         let first = later.get("first").and_then(Value::as_array).unwrap_or_default();
@@ -324,6 +329,12 @@ impl Confined {
         let taken = match self.unseen {
             0 => taken,
             number => format!("{taken}; of {number} not all is known that they changed"),
+        };
+        let taken = match self.replaced {
+            0 => taken,
+            number => {
+                format!("{taken}; {number} protected files were replaced from outside meanwhile, and protected again")
+            }
         };
         let (count, paths) = &self.later;
         if paths.is_empty() {

@@ -33,8 +33,8 @@ pub struct Seen {
     decided: HashMap<Name, Decided>,
     /// Names of tools, and the number each has in `decided`.
     tools: HashMap<String, u32>,
-    /// Calls that were denied and have a result all the same.
-    ran_though_denied: Tally,
+    /// Calls that were denied, or that nobody was asked about, and have a result all the same.
+    ran_unasked: Tally,
     /// What hooks read of the transcripts.
     pub read: Stretches,
     /// Whether something ran as a whole, and whether a client said that it began.
@@ -86,9 +86,16 @@ impl Seen {
         let id = &self.told_as(id, row.decision);
         match row.decision {
             RowDecision::Completed | RowDecision::Failed => {
-                if self.decided.get(&name(id)).is_some_and(|decided| decided.denied) {
-                    let tool = row.tool_name.as_deref().unwrap_or("?");
-                    self.ran_though_denied.apart(format!("{tool} {id}: denied, and it ran all the same"));
+                let tool = row.tool_name.as_deref().unwrap_or("?");
+                match self.decided.get(&name(id)) {
+                    Some(decided) if decided.denied => {
+                        self.ran_unasked.apart(format!("{tool} {id}: denied, and it ran all the same"));
+                    }
+                    // One that failed may never have been run.
+                    None if row.decision == RowDecision::Completed => {
+                        self.ran_unasked.apart(format!("{tool} {id}: it ran, and nobody was asked before"));
+                    }
+                    Some(_) | None => {}
                 }
             }
             RowDecision::Approved | RowDecision::Asked | RowDecision::Denied | RowDecision::Hallucinated => {
@@ -226,16 +233,35 @@ impl Pass<'_> {
     }
 }
 
-/// Compares. `client` is the session's, or the name of one that nobody here knows. Returns the phase and the unobserved calls.
+/// Compares. `client` is the session's, or the name of one that nobody here knows. Returns the phases and the unobserved calls.
 pub fn check(
+    path: Option<&Path>,
+    client: Result<&dyn Client, String>,
+    seen: Seen,
+    sources: &Sources,
+) -> (Vec<Phase>, Unobserved) {
+    let mut altered = 0;
+    let (covered, unobserved) = compare(path, client, seen, sources, &mut altered);
+    let other = (altered > 0).then(|| Phase {
+        name: "transcripts",
+        outcome: report::Outcome::Absent,
+        standing: Standing::Observed,
+        summary: format!("{altered} stretches of transcripts hold other bytes now than a stop read"),
+        findings: Vec::new(),
+    });
+    (other.into_iter().chain([covered]).collect(), unobserved)
+}
+
+fn compare(
     path: Option<&Path>,
     client: Result<&dyn Client, String>,
     mut seen: Seen,
     sources: &Sources,
+    altered: &mut u64,
 ) -> (Phase, Unobserved) {
     let mut paths: Vec<PathBuf> = std::mem::take(&mut seen.mains).iter().map(|main| sources.main(main)).collect();
     paths.extend(path.filter(|path| paths.iter().all(|main| main != path)).map(Path::to_owned));
-    let findings = std::mem::take(&mut seen.ran_though_denied);
+    let findings = std::mem::take(&mut seen.ran_unasked);
     let unobserved = Unobserved::default();
     // A transcript that cannot be had accuses nobody; what the rows themselves say stands.
     let without = |why: String, findings: &Tally| {
@@ -299,7 +325,8 @@ pub fn check(
         blind().for_each(|what| findings.apart(what));
         return failed(summary, &findings, unobserved);
     }
-    if let Some((why, findings)) = seen.read.differs(transcripts, path, sources) {
+    if let Some((why, findings, count)) = seen.read.differs(transcripts, path, sources) {
+        *altered = count;
         return (phase(report::Outcome::Absent, why.to_owned(), findings), Unobserved::default());
     }
     match now {

@@ -246,7 +246,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     });
     phases.extend(more);
     phases.extend(used);
-    phases.push(covered);
+    phases.extend(covered);
     let policy = named.last().map(|named| (named.name.clone(), named.file));
     Ok(Report { unobserved, policy, sublayouts, evaluations, ..evidence.report(&checked, phases) })
 }

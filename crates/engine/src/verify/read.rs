@@ -71,14 +71,15 @@ impl Stretches {
         }
     }
 
-    /// Why what was read is not what the transcripts hold now, with findings; nothing where it is. One that is gone is
-    /// [told elsewhere](Self::lost).
+    /// Why what was read is not what the transcripts hold now, with findings, and how many stretches hold other bytes of the same length;
+    /// nothing where it is. One that is gone is [told elsewhere](Self::lost).
     pub fn differs(
         &self,
         transcripts: &dyn Transcripts,
         main: &Path,
         sources: &Sources,
-    ) -> Option<(&'static str, Vec<String>)> {
+    ) -> Option<(&'static str, Vec<String>, u64)> {
+        let mut altered = 0;
         let mut files = Files::new(transcripts, main, sources);
         let mut findings = Tally::new();
         for (index, (row, other, stretch)) in self.read.iter().enumerate() {
@@ -91,7 +92,11 @@ impl Stretches {
             if *rewritten {
                 findings.apart(format!("row {row}: {file} no longer held what was read of it before"));
             }
-            if !matches!(digest(&path, *from, *to), Ok(Some(found)) if found == *read) {
+            let now = digest(&path, *from, *to);
+            if matches!(now, Ok(Some(found)) if found != *read) {
+                altered += 1;
+            }
+            if !matches!(now, Ok(Some(found)) if found == *read) {
                 findings.apart(format!("{file}: bytes {from} to {to} are not those that row {row} read"));
             }
         }
@@ -106,7 +111,7 @@ impl Stretches {
         if self.more {
             findings.apart(format!("more than {MOST_STRETCHES} stretches were read, and the others are not checked"));
         }
-        Some((why, findings.texts()))
+        Some((why, findings.texts(), altered))
     }
 
     /// The transcripts that a stop read and that are gone now, or shorter than what it read: the record does not speak for them. Of a bundle

@@ -16,9 +16,20 @@ const WORDS: [&str; 12] = [
     "DSN",
 ];
 /// The same, as whole parts between underscores.
-const PARTS: [&str; 6] = ["KEY", "PASS", "PWD", "PAT", "CREDS", "PW"];
+const PARTS: [&str; 9] = ["KEY", "PASS", "PWD", "PAT", "CREDS", "PW", "JWT", "BEARER", "SSHPASS"];
+/// What names begin with whose rest says whose secret it is.
+const BEGINNINGS: [&str; 2] = ["BW_SESSION", "OP_SESSION"];
 /// Names with such a part that are known not to be secrets.
-const PLAIN: [&str; 6] = ["PWD", "OLDPWD", "SSH_AUTH_SOCK", "XAUTHORITY", "KEYMAP", "DBUS_SESSION_BUS_ADDRESS"];
+const PLAIN: [&str; 8] = [
+    "PWD",
+    "OLDPWD",
+    "SSH_AUTH_SOCK",
+    "XAUTHORITY",
+    "KEYMAP",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "TOKENIZERS_PARALLELISM",
+    "GOPRIVATE",
+];
 
 /// Places in the home where credentials lie: files, and folders with all below.
 const AT_HOME: [&str; 25] = [
@@ -76,7 +87,8 @@ pub fn is_secret_variable(name: &str) -> bool {
     let name = name.to_ascii_uppercase().replace("AUTHOR_", "_");
     let name = name.strip_suffix("AUTHOR").unwrap_or(&name);
     let part = |part: &str| PARTS.contains(&part);
-    !PLAIN.contains(&name) && (WORDS.iter().any(|word| name.contains(word)) || name.split('_').any(part))
+    let begins = BEGINNINGS.iter().any(|start| name.starts_with(start));
+    !PLAIN.contains(&name) && (begins || WORDS.iter().any(|word| name.contains(word)) || name.split('_').any(part))
 }
 
 /// Whether a path is that of a file that is known to hold secrets.

@@ -130,7 +130,11 @@ impl Survey<'_> {
                 self.own_arguments();
             }
             ToolKind::Read { paths } => return paths.iter().try_for_each(|path| self.file(path, Access::Read)),
-            ToolKind::Write { paths } | ToolKind::Edit { paths } => {
+            ToolKind::Write { paths } | ToolKind::Edit { paths, searched: false } => {
+                return paths.iter().try_for_each(|path| self.file(path, Access::Write));
+            }
+            ToolKind::Edit { paths, searched: true } => {
+                self.is_there(paths)?;
                 return paths.iter().try_for_each(|path| self.file(path, Access::Write));
             }
             ToolKind::Search(search) => return self.search(search),
@@ -153,6 +157,18 @@ impl Survey<'_> {
             ToolKind::Malformed { why } => return Err(why.clone()),
         }
         Ok(())
+    }
+
+    /// A file that the client would look for elsewhere: which one it would find is not known.
+    fn is_there(&self, paths: &[String]) -> Result<(), String> {
+        let is_missing = |path: &String| self.world.is_missing(&self.absolute(&self.call.cwd, path));
+        match paths.first().filter(|first| !first.starts_with('/') && paths.iter().all(is_missing)) {
+            Some(path) if !self.world.is_missing(&self.call.cwd) => Err(format!(
+                "`{path}` is not there, and the client would change another file whose name ends so; \
+                 name the file by its whole path"
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// A tool that is no server's: what its input names as a path or a URL is what it acts on.

@@ -16,7 +16,12 @@ use crate::world::Search;
 
 impl Survey<'_> {
     pub(super) fn search(&mut self, search: &Wanted) -> Result<(), String> {
-        let path = search.path().unwrap_or(".");
+        let named = search.paths();
+        let here = ["."];
+        named.iter().chain(here.iter().filter(|_| named.is_empty())).try_for_each(|path| self.search_in(search, path))
+    }
+
+    fn search_in(&mut self, search: &Wanted, path: &str) -> Result<(), String> {
         if self.is_too_long(path) {
             return Err(TOO_LONG.to_owned());
         }

@@ -25,6 +25,9 @@ pub struct Features {
     pub architecture: String,
     /// Which boot it was tried in.
     pub boot: String,
+    /// In which surroundings.
+    #[serde(default)]
+    pub around: String,
     /// As which user.
     pub user: u32,
     /// Landlock's version, 0 where it refuses nothing.
@@ -134,6 +137,7 @@ impl Features {
             kernel: fs::read_to_string("/proc/sys/kernel/osrelease")?.trim_end().to_owned(),
             architecture: std::env::consts::ARCH.to_owned(),
             boot: boot()?,
+            around: around(),
             user: rustix::process::geteuid().as_raw(),
             landlock,
             landlock_errata: crate::sys::landlock::errata(),
@@ -150,9 +154,10 @@ impl Features {
         })
     }
 
-    /// Whether it was found in this boot and as this user.
+    /// Whether it was found in this boot, as this user and in the same surroundings.
     pub fn still_hold(&self) -> bool {
-        boot().is_ok_and(|boot| boot == self.boot) && rustix::process::geteuid().as_raw() == self.user
+        let same = boot().is_ok_and(|boot| boot == self.boot) && rustix::process::geteuid().as_raw() == self.user;
+        same && around() == self.around
     }
 
     /// The highest level that can be had.
@@ -221,6 +226,16 @@ fn boot() -> io::Result<String> {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|text| text.trim_end().to_owned())
 }
 
+/// What a container changes: its namespaces, the filter and the capabilities it leaves. A host's boot, user and home may be its own, too.
+fn around() -> String {
+    let space = |name: &str| fs::read_link(format!("/proc/self/ns/{name}")).unwrap_or_default();
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line =
+        |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned();
+    let (pid, user) = (space("pid"), space("user"));
+    format!("{} {} {} {}", pid.display(), user.display(), line("Seccomp:"), line("CapBnd:"))
+}
+
 #[cfg(test)]
 mod tests {
     use writ_core::json;
@@ -233,6 +248,7 @@ mod tests {
         let text = json::to_canonical(&features);
         assert_eq!(json::from_slice::<Features>(text.as_bytes()).unwrap(), features);
         assert!(features.still_hold());
+        assert!(!Features { around: String::new(), ..features.clone() }.still_hold());
         assert!(!Features { boot: String::new(), ..features }.still_hold());
     }
 

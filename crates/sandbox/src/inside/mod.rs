@@ -3,6 +3,7 @@
 //! Owns the first process: it builds the sandbox, starts the command, waits, and tells the supervisor what it saw. Refuses to allocate, and
 //! knows nothing but what was laid out for it. Its invariant: any step that fails ends everything inside before the command has run.
 
+mod again;
 mod bare;
 mod command;
 mod join;
@@ -29,6 +30,7 @@ use crate::message::{self, DESCRIPTORS, Failure, Message, Step};
 use crate::plan::Plan;
 use crate::sys::process::{Child, Forked, Texts, clone, exit, forget_environment, keep_only};
 use crate::sys::signal::{Ignored, Mask};
+pub use again::{Target, protect_again};
 pub use join::{Join, join};
 pub use shared::{Base, hold};
 

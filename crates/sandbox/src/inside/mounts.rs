@@ -113,7 +113,7 @@ fn take(path: &CStr) -> Result<OwnedFd, Errno> {
     copy(find_now(path, OFlags::empty())?.as_fd())
 }
 
-fn copy(place: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+pub(super) fn copy(place: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     part_of(place, EMPTY, OpenTreeFlags::AT_RECURSIVE)
 }
 
@@ -122,7 +122,7 @@ fn part(tree: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd, Errno> {
     part_of(tree, path, OpenTreeFlags::empty())
 }
 
-fn part_of(place: BorrowedFd<'_>, path: &CStr, flags: OpenTreeFlags) -> Result<OwnedFd, Errno> {
+pub(super) fn part_of(place: BorrowedFd<'_>, path: &CStr, flags: OpenTreeFlags) -> Result<OwnedFd, Errno> {
     let always = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_EMPTY_PATH
@@ -130,7 +130,7 @@ fn part_of(place: BorrowedFd<'_>, path: &CStr, flags: OpenTreeFlags) -> Result<O
     open_tree(place, path, always | flags)
 }
 
-fn change(tree: BorrowedFd<'_>, set: u64) -> Result<(), Errno> {
+pub(super) fn change(tree: BorrowedFd<'_>, set: u64) -> Result<(), Errno> {
     set_recursively(tree, EMPTY, Attributes { set, ..Attributes::default() })
 }
 
@@ -138,13 +138,13 @@ fn put(tree: BorrowedFd<'_>, target: &CStr) -> Result<(), Errno> {
     put_on(tree, find_now(target, OFlags::empty())?.as_fd())
 }
 
-fn put_on(tree: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<(), Errno> {
+pub(super) fn put_on(tree: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<(), Errno> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(tree, EMPTY, target, EMPTY, flags)
 }
 
 /// What is at a path that holds no link.
-fn find_now(path: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+pub(super) fn find_now(path: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
     openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC | flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 

@@ -8,6 +8,7 @@ mod connected;
 mod environment;
 mod error;
 mod group;
+mod guard;
 mod hear;
 mod identity;
 mod landing;
@@ -25,7 +26,7 @@ use std::ffi::OsString;
 use std::io;
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -50,6 +51,7 @@ pub use environment::dropped;
 pub use error::RunError;
 use error::outside;
 use group::Group;
+use guard::{Guard, Mounts};
 use hear::{await_joined, await_mounts, await_ready, await_started};
 pub use identity::STAND_IN;
 pub use noted::{Act, Noted, Use};
@@ -157,6 +159,8 @@ pub struct Outcome {
     pub memory: Option<Memory>,
     /// Files that it was refused, each once; only of a command that was watched.
     pub refused: Vec<Refused>,
+    /// Protected files that somebody outside replaced meanwhile, and that were protected again.
+    pub replaced: Vec<PathBuf>,
     /// Files that it used, of a command whose paths were noted; nothing where the kernel cannot tell.
     pub noted: Option<Noted>,
     /// Where calls of what is left running in shared namespaces wait for an answer: for [`Lease::end`].
@@ -266,6 +270,9 @@ pub fn carry_out<T>(
     }
     let plan = &orders.plan;
     let explain = |failure| prepare::explain(failure, plan, &program);
+    // As long as it waits, it lets itself be looked into.
+    let mounts = (orders.namespaces && orders.join.is_none()).then(|| Mounts::of(between.pid())).transpose();
+    let mounts = mounts.map_err(|error| RunError::Outside("open the namespace of mounts", error))?;
     let (sandbox, mut listeners) = stand(&ours, between, &prepared, &orders, confinement, explain)?;
     let sockets = Sockets::begin(&orders, &mut listeners).map_err(|error| RunError::Outside("make sockets", error))?;
     names.placed();
@@ -280,6 +287,7 @@ pub fn carry_out<T>(
     let told = message::send(&ours, Message::Go, &[]).map_err(outside("begin"));
     let (handle, listener) = await_started(&ours, orders.watched.is_some(), explain)?;
     told?;
+    let guard = mounts.map(Guard::begin).transpose().map_err(|error| RunError::Outside("start a thread", error))?;
     let seeing = Seeing { confinement: telling.then_some(confinement), noting, observer, sockets };
     let watch = listener.map(|listener| Watch::begin(listener, seeing)).transpose();
     let watch = watch.map_err(|error| RunError::Outside("start a thread", error))?;
@@ -287,6 +295,7 @@ pub fn carry_out<T>(
     let alone = orders.join.as_ref().is_some_and(Join::shares_processes);
     let run = watch::Run { socket: &ours, signals: &signals, sandbox: &sandbox, command: handle, deadline, alone };
     let ended = run.until_end(confinement.session);
+    let replaced = guard.map(Guard::end).unwrap_or_default();
     let ending = if alone && matches!(ended, Ok(Ok(End::Exited(_) | End::Signaled(_)))) {
         Some(Ending { _sandbox: sandbox })
     } else {
@@ -313,7 +322,7 @@ pub fn carry_out<T>(
     drop(names);
     drop(restore);
     match ended {
-        Ok(Ok(end)) => Ok(Outcome { end, took: started.elapsed(), memory, refused, noted, watched, ending }),
+        Ok(Ok(end)) => Ok(Outcome { end, took: started.elapsed(), memory, refused, replaced, noted, watched, ending }),
         Ok(Err(failure)) => Err(explain(failure)),
         Err(error) => Err(RunError::Outside("watch the command", error.into())),
     }

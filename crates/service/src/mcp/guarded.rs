@@ -90,7 +90,8 @@ fn readable<'p>(gate: &Gate, cwd: &Path, paths: impl IntoIterator<Item = &'p Pat
         let call = if real.is_dir() {
             let mut input = Object::new();
             input.push("path", Value::from(at.as_str()));
-            let kind = ToolKind::Search(Search::Contents { path: Some(at), glob: None, file_type: None });
+            let kind =
+                ToolKind::Search(Search::Contents { path: Some(at), others: Vec::new(), glob: None, file_type: None });
             ToolCall::of("Grep", kind, Value::Object(input), cwd.to_string_lossy())
         } else {
             file_call(gate, "Read", ToolKind::Read { paths: vec![written, at] }, &real, None)

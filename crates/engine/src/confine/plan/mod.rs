@@ -4,6 +4,7 @@
 //! themselves. Refuses a disk too large to look at. Invariant: a place is never given more than every policy gives it; what no
 //! kernel can hold stands in [`Said::advised`].
 
+mod homes;
 mod keep;
 
 use std::fs;
@@ -16,6 +17,7 @@ use writ_sandbox::{Confinement, HostPath, HostPathError, Network, Pass, Ports, R
 
 use super::begun::Begun;
 use super::places::{HANDED_IN, SECRETS, SHARED, SYSTEM, TOOLS};
+use homes::{OTHER_KEYS, homes};
 
 /// A name that no rule is about, to ask what becomes of names that are not there yet.
 const ANY_NAME: &str = "\u{1}writ";
@@ -162,11 +164,17 @@ impl Walk<'_> {
         self.ground.setting.home.as_deref()
     }
 
-    /// What every policy lets programs do with a path. A name that is no text is what other names there are.
+    /// What every policy lets programs do with a path. One that is no text is what its readable part says, and what other names there are,
+    /// whichever is less.
     fn reach(&self, path: &Path) -> Reach {
-        let text = path.to_str().map_or_else(|| any_name(path.parent().unwrap_or(path)), str::to_owned);
-        let reach = |policy: &&Policy| policy.reach(&text, self.home(), self.ground.approved);
-        self.ground.layers.iter().map(reach).min().unwrap_or(Reach::Denied).min(self.most)
+        let text = path.to_string_lossy();
+        let other = path.to_str().is_none().then(|| any_name(path.parent().unwrap_or(path)));
+        let reach = |policy: &Policy, text: &str| policy.reach(text, self.home(), self.ground.approved);
+        let both = |policy: &&Policy| {
+            let own = reach(policy, &text);
+            other.as_deref().map_or(own, |other| own.min(reach(policy, other)))
+        };
+        self.ground.layers.iter().map(both).min().unwrap_or(Reach::Denied).min(self.most)
     }
 
     /// What they let programs do with names below a folder that no rule is about.
@@ -336,8 +344,11 @@ impl Walk<'_> {
 
     /// Credentials in the user's home, unless a policy's list names them, and those of a container.
     fn secrets(&mut self) -> Result<(), PlanError> {
-        let Some(home) = self.home().map(PathBuf::from) else { return Ok(()) };
-        for path in SECRETS.iter().map(|name| home.join(name)) {
+        let homes = homes(self.home(), self.ground.root);
+        let own = self.home().map(PathBuf::from);
+        let keys = homes.iter().filter(|home| Some(*home) != own.as_ref()).map(|home| home.join(OTHER_KEYS));
+        let all = homes.iter().flat_map(|home| SECRETS.iter().map(|name| home.join(name)));
+        for path in all.chain(keys) {
             let named = self.confinement.reading == Reading::Closed && self.reach(&path) >= Reach::Read;
             if !named && path.symlink_metadata().is_ok() {
                 self.confinement.masked.push(host(&path)?);

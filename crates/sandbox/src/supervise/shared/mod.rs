@@ -22,7 +22,7 @@ use std::sync::Arc;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::hear::await_ready;
-use super::{Host, Listeners, Observer, RunError, Sandbox, identity, outside, prepare, refusals};
+use super::{Guard, Host, Listeners, Mounts, Observer, RunError, Sandbox, identity, outside, prepare, refusals};
 use crate::confinement::{Confinement, Network, Session, Survivors};
 use crate::features::{Layer, Level};
 use crate::inside::{self, Base, Join};
@@ -30,6 +30,7 @@ use crate::message::{self, Failure, Message};
 use crate::sys::process::{Forked, clone};
 use kept::Kept;
 pub use kill::all_mounts;
+pub use kill::{number, processes};
 pub use lease::{Awaited, Joined, Lease, listen};
 
 /// Who runs in them, as whoever lends them writes it down.
@@ -114,9 +115,11 @@ impl Shared {
             self.kept.take(&mounts, names)?;
         }
         book.began(name, number);
+        let guarded = Mounts { user: Some(self.user.try_clone()?.into()), mounts: mounts.try_clone()?.into() };
+        let guard = Guard::begin(guarded)?;
         let ended = packet::send(socket, b"known", &[]).and_then(|()| packet::receive(socket));
         let left = match ended {
-            Ok((word, watched)) if word == lease::WELL => self.left(number, watched, book),
+            Ok((word, watched)) if word == lease::WELL => self.left(number, watched, book, guard),
             Ok(_) | Err(_) => None,
         };
         if left.is_none() && kill::all_of(number, self.holder.pid()).is_err() {
@@ -134,14 +137,18 @@ impl Shared {
     }
 
     /// Who is left of a run that ended well; nobody can be told where their calls cannot be answered.
-    fn left(&self, mounts: u64, mut watched: Vec<OwnedFd>, book: &dyn Book) -> Option<Left> {
+    fn left(&self, mounts: u64, mut watched: Vec<OwnedFd>, book: &dyn Book, guard: Guard) -> Option<Left> {
         let Some(listener) = watched.pop() else { return Some(Left::Unknown) };
         if refusals::is_over(&listener) {
             return Some(Left::Nobody);
         }
         let kept = Arc::clone(&self.kept);
         // Before anything else: what was left running waits for it.
-        refusals::let_go_on(listener, book.observer(), move || kept.give_back(mounts)).ok()?;
+        let over = move || {
+            drop(guard);
+            kept.give_back(mounts);
+        };
+        refusals::let_go_on(listener, book.observer(), over).ok()?;
         Some(Left::Somebody)
     }
 }

@@ -132,7 +132,11 @@ impl Lists {
                     }
                 }
                 // Of a tool that acts on files, the lists of files say which.
-                _ => add(&mut self.tools, secret::mask_id(&tool).into_owned(), group),
+                // What a policy would take for a slip it cannot name: such a call is left out.
+                _ if writ_policy::Policy::may_name(&tool) => {
+                    add(&mut self.tools, secret::mask_id(&tool).into_owned(), group)
+                }
+                _ => {}
             }
         }
     }
@@ -179,11 +183,13 @@ impl Lists {
 
     /// Puts an entry in; not where it is there.
     pub fn allow(&mut self, list: Allowed, text: String, group: &Group<'_>) -> bool {
+        let is_tool = matches!(list, Allowed::Tool);
         let list = match list {
             Allowed::Tool => &mut self.tools,
             Allowed::Host => &mut self.hosts,
         };
-        if text.is_empty() || list.contains_key(&text) {
+        let named = text.split(':').next().unwrap_or_default();
+        if text.is_empty() || list.contains_key(&text) || is_tool && !writ_policy::Policy::may_name(named) {
             return false;
         }
         add(list, text, group);
