@@ -74,17 +74,24 @@ impl Spelling {
     fn starts<'a>(&self, bytes: &'a [u8], from: usize) -> impl Iterator<Item = usize> + use<'a> {
         let first = self.text.first().copied().unwrap_or_default();
         let tail = bytes.get(from..).unwrap_or_default();
-        let own = memchr_iter(first, tail).peekable();
+        let second = self.text.get(1).copied().unwrap_or_default();
+        // Most are followed by neither the second letter nor by what one is written with.
+        let goes_on = move |at: &usize| {
+            let signs = b"%\\&+\r\n\t ";
+            tail.get(at + 1).is_none_or(|next| *next == second || signs.contains(next))
+        };
+        let own = memchr_iter(first, tail).filter(goes_on).peekable();
         let signs = memchr3_iter(b'%', b'\\', b'&', tail).filter(move |at| tail.get(*at) != Some(&first)).peekable();
         Merged(own, signs).map(move |at| at + from)
     }
 
     /// Reads it at the beginning of some bytes, letter by letter.
     fn read(&self, bytes: &[u8]) -> Read {
-        // Places in the text and in the bytes: a letter may be readable in more than one way.
-        let (mut todo, mut begun) = (vec![(0, 0)], false);
+        // Places in the text and in the bytes. A letter may be readable in two ways, of which one is left for later: few are, so that nothing
+        // is allocated where the second letter is another.
+        let (mut next, mut todo, mut begun) = (Some((0, 0)), Vec::new(), false);
         let mut steps = 0;
-        while let Some((at, read)) = todo.pop() {
+        while let Some((at, read)) = next.take().or_else(|| todo.pop()) {
             steps += 1;
             let (Some(wanted), Some(rest)) = (self.text.get(at..), bytes.get(read..)) else { continue };
             if wanted.is_empty() {
@@ -95,16 +102,18 @@ impl Spelling {
             }
             let (mut ways, cut) = letter(wanted, rest);
             begun |= cut;
-            if self.wraps && at > 0 && ways.is_empty() {
+            if self.wraps && at > 0 && ways == [None; 2] {
                 let (gap, open) = gap(rest);
                 begun |= open;
                 if gap > 0 {
                     let (after, cut) = letter(wanted, rest.get(gap..).unwrap_or_default());
                     begun |= cut;
-                    ways = after.into_iter().map(|(letters, length)| (letters, gap + length)).collect();
+                    ways = after.map(|way| way.map(|(letters, length)| (letters, gap + length)));
                 }
             }
-            todo.extend(ways.into_iter().map(|(letters, length)| (at + letters, read + length)));
+            let [itself, otherwise] = ways.map(|way| way.map(|(letters, length)| (at + letters, read + length)));
+            next = itself.or(otherwise);
+            todo.extend(itself.and(otherwise));
         }
         if begun { Read::Begun } else { Read::No }
     }

@@ -12,17 +12,16 @@ const MOST_SLASHES: usize = 8;
 /// Most signs between two lines of Base64.
 const MOST_GAPS: usize = 8;
 
-/// The ways in which the next letter of a text stands at the beginning of some bytes: how many bytes of the text it is, and how many it
-/// takes there. And whether the bytes end in the middle of one.
-pub fn letter(wanted: &[u8], bytes: &[u8]) -> (Vec<(usize, usize)>, bool) {
+/// How many bytes of a text a letter is, and how many it takes where it is written: as itself, and otherwise.
+pub type Ways = [Option<(usize, usize)>; 2];
+
+/// The ways in which the next letter of a text stands at the beginning of some bytes. And whether the bytes end in the middle of one.
+pub fn letter(wanted: &[u8], bytes: &[u8]) -> (Ways, bool) {
     let (Some(letter), Some(first)) = (wanted.first().copied(), bytes.first().copied()) else {
-        return (Vec::new(), bytes.is_empty());
+        return ([None; 2], bytes.is_empty());
     };
-    let mut out = Vec::new();
-    if first == letter || (first == b'+' && letter == b' ') {
-        out.push((1, 1));
-    }
-    let mut cut = false;
+    let itself = (first == letter || (first == b'+' && letter == b' ')).then_some((1, 1));
+    let (mut otherwise, mut cut) = (None, false);
     let written = match first {
         b'%' => percent(bytes),
         b'\\' => escape(bytes),
@@ -30,18 +29,18 @@ pub fn letter(wanted: &[u8], bytes: &[u8]) -> (Vec<(usize, usize)>, bool) {
         _ => Written::No,
     };
     match written {
-        Written::Byte(byte, length) if byte == letter => out.push((1, length)),
+        Written::Byte(byte, length) if byte == letter => otherwise = Some((1, length)),
         Written::Letter(found, length) => {
             let mut room = [0; 4];
             let text = found.encode_utf8(&mut room).as_bytes();
             if wanted.starts_with(text) {
-                out.push((text.len(), length));
+                otherwise = Some((text.len(), length));
             }
         }
         Written::Cut => cut = true,
         Written::Byte(..) | Written::No => {}
     }
-    (out, cut)
+    ([itself, otherwise], cut)
 }
 
 /// A letter that is not written as itself.
