@@ -31,7 +31,7 @@ pub use plan::{PlanError, is_reserve};
 pub use self_test::{Result as AttackResult, SelfTest, SelfTestError, self_test};
 pub use supervise::{
     Act, Asked, Awaited, Book, COPY, Command, Connected, End, Ending, Host, Lease, Listeners, Memory, MemoryHeldBy,
-    Noted, Observer, Outcome, Refused, RunError, STAND_IN, Shared, Told, Use, become_reader, begin_closed,
+    Noted, Observer, Outcome, Refused, Replaced, RunError, STAND_IN, Shared, Told, Use, become_reader, begin_closed,
     close_to_others, detach, is_open_to_others, listen, read_now, run, sweep,
 };
 pub use sys::memory::{Locked, SECRET};

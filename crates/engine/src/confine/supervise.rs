@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io;
 use std::net::TcpListener;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
@@ -17,7 +18,8 @@ use writ_core::json::{self, Value};
 use writ_egress::{AuthorityError, Certificate};
 use writ_policy::Grant;
 use writ_sandbox::{
-    Command, Confinement, End, Host, Lease, Level, Limits, Listeners, MemoryHeldBy, Noted, Outcome, RunError, Survivors,
+    Command, Confinement, End, Host, Lease, Level, Limits, Listeners, MemoryHeldBy, Noted, Outcome, Replaced, RunError,
+    Survivors,
 };
 use writ_store::StoreError;
 
@@ -138,12 +140,7 @@ pub fn supervise<T>(
     }
     let settled = seen_to_change.settle(&order.confinement, recorder.home.user.as_deref());
     words.extend(settled.taken_back.iter().map(TakenBack::words));
-    words.extend(ran.replaced.iter().map(|path| {
-        let path = path.display();
-        format!(
-            "`{path}` was replaced from outside while this ran; it is protected again, and whoever had it open is ended"
-        )
-    }));
+    words.extend(replaced_words(&ran.replaced));
     words.extend(tracked::words(&order.confinement).filter(|_| code != 0));
     words.extend(limits::ended(limits, ran.end == End::TimeUp, ran.memory));
     let row = |session: &Session<'_>| {
@@ -163,7 +160,9 @@ pub fn supervise<T>(
             taken_back: settled.paths(false),
             left: settled.paths(true),
             later: settled.later,
-            replaced: ran.replaced.iter().take(MOST_REPLACED).map(|path| path.to_string_lossy().into_owned()).collect(),
+            replaced: names(&ran.replaced.again),
+            lost: names(&ran.replaced.lost),
+            unwatched: ran.replaced.unwatched.as_deref(),
             limits: (*limits != Limits::default()).then_some(limits),
             memory: ran.memory.map(|memory| HeldMemory { held_by: memory.held_by.into(), killed: memory.killed }),
             secrets: order.sources.keys().map(String::as_str).collect(),
@@ -279,6 +278,23 @@ fn ended(end: End) -> (u8, Ended) {
 /// Most replaced files that a row names.
 const MOST_REPLACED: usize = 32;
 
+fn names(paths: &BTreeSet<PathBuf>) -> Vec<String> {
+    paths.iter().take(MOST_REPLACED).map(|path| path.to_string_lossy().into_owned()).collect()
+}
+
+fn replaced_words(replaced: &Replaced) -> Vec<String> {
+    let word =
+        |path: &PathBuf, then: &str| format!("`{}` was replaced from outside while this ran; {then}", path.display());
+    let again = "it is protected again, and whoever had it open is ended";
+    let again = replaced.again.iter().map(|path| word(path, again));
+    let lost = replaced.lost.iter().map(|path| word(path, "it could not be protected again"));
+    let unwatched = replaced
+        .unwatched
+        .iter()
+        .map(|why| format!("files that are replaced from outside were not watched for: {why}"));
+    again.chain(lost).chain(unwatched).collect()
+}
+
 /// What the row of a run says.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -310,6 +326,12 @@ struct Confined<'a> {
     /// Protected files that somebody outside replaced meanwhile.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     replaced: Vec<String>,
+    /// Those of them that could not be protected again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    lost: Vec<String>,
+    /// Why nobody knows whether there are more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unwatched: Option<&'a str>,
     /// As in the order.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<&'a Limits>,

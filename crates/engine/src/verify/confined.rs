@@ -124,6 +124,8 @@ pub struct Confined {
     later: (u64, BTreeSet<String>),
     /// How many protected files somebody outside replaced.
     replaced: usize,
+    /// Of how many runs nobody knows that.
+    unwatched: usize,
     /// Runs of which not all that they changed could be told.
     unseen: u64,
     findings: Tally,
@@ -155,6 +157,7 @@ impl Confined {
             taken_back: 0,
             later: (0, BTreeSet::new()),
             replaced: 0,
+            unwatched: 0,
             unseen: 0,
             findings: Tally::default(),
         }
@@ -220,6 +223,11 @@ impl Confined {
         if detail.get("left").and_then(Value::as_array).is_some_and(|left| !left.is_empty()) {
             self.findings.add(row.sequence, "it left what git would obey outside, and that could not be taken back");
         }
+        if detail.get("lost").and_then(Value::as_array).is_some_and(|lost| !lost.is_empty()) {
+            self.findings
+                .add(row.sequence, "a protected file was replaced from outside, and could not be protected again");
+        }
+        self.unwatched += usize::from(detail.get("unwatched").is_some());
         let many = |name: &str| detail.get(name).and_then(Value::as_array).map_or(0, <[Value]>::len);
         self.taken_back += many("takenBack");
         self.replaced += many("replaced");
@@ -334,6 +342,12 @@ impl Confined {
             0 => taken,
             number => {
                 format!("{taken}; {number} protected files were replaced from outside meanwhile, and protected again")
+            }
+        };
+        let taken = match self.unwatched {
+            0 => taken,
+            number => {
+                format!("{taken}; of {number} it is not known whether protected files were replaced from outside")
             }
         };
         let (count, paths) = &self.later;

@@ -23,36 +23,42 @@ pub struct Target {
     pub masked: bool,
 }
 
-/// Protects them again, where that is needed, and says of which in `again`. It ends with 0 where nothing is left to be done.
+/// What became of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is protected still, or not there.
+    Kept,
+    /// It is protected again.
+    Again,
+    /// It could not be.
+    Lost,
+}
+
+/// Protects them again, where that is needed, and says what became of each in `fates`, which begin as [`Fate::Lost`].
 pub fn protect_again(
     user: Option<BorrowedFd<'_>>,
     mounts: BorrowedFd<'_>,
     targets: &[&Target],
-    again: &mut [bool],
+    fates: &mut [Fate],
 ) -> i32 {
     let entered = user.map_or(Ok(()), |user| move_into_link_name_space(user, Some(LinkNameSpaceType::User)));
     if entered.and_then(|()| move_into_link_name_space(mounts, Some(LinkNameSpaceType::Mount))).is_err() {
         return 1;
     }
-    let mut failed = false;
-    for (target, again) in targets.iter().zip(again) {
-        match protect(target) {
-            Ok(done) => *again = done,
-            Err(_) => failed = true,
-        }
+    for (target, fate) in targets.iter().zip(fates) {
+        *fate = protect(target).unwrap_or(Fate::Lost);
     }
-    i32::from(failed)
+    0
 }
 
-/// Whether it had to be.
-fn protect(target: &Target) -> Result<bool, Errno> {
+fn protect(target: &Target) -> Result<Fate, Errno> {
     let found = match find_now(&target.path, OFlags::NOFOLLOW) {
         // What comes there later is told as well.
-        Err(Errno::NOENT) => return Ok(false),
+        Err(Errno::NOENT) => return Ok(Fate::Kept),
         found => found?,
     };
     if fstatvfs(&found)?.f_flag.contains(StatVfsMountFlags::RDONLY) {
-        return Ok(false);
+        return Ok(Fate::Kept);
     }
     let is_file = FileType::from_raw_mode(fstat(&found)?.st_mode) == FileType::RegularFile;
     let tree = if target.masked && is_file {
@@ -65,5 +71,5 @@ fn protect(target: &Target) -> Result<bool, Errno> {
         change(tree.as_fd(), READ_ONLY)?;
         tree
     };
-    put_on(tree.as_fd(), found.as_fd()).map(|()| true)
+    put_on(tree.as_fd(), found.as_fd()).map(|()| Fate::Again)
 }

@@ -30,7 +30,7 @@ use crate::message::{self, DESCRIPTORS, Failure, Message, Step};
 use crate::plan::Plan;
 use crate::sys::process::{Child, Forked, Texts, clone, exit, forget_environment, keep_only};
 use crate::sys::signal::{Ignored, Mask};
-pub use again::{Target, protect_again};
+pub use again::{Fate, Target, protect_again};
 pub use join::{Join, join};
 pub use shared::{Base, hold};
 

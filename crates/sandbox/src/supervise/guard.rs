@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid};
 
 use super::shared::{number, processes};
-use crate::inside::{Target, protect_again};
+use crate::inside::{Fate, Target, protect_again};
 use crate::sys::process::run_within;
 
 /// How often the files are looked at where the kernel tells of no changes, in milliseconds.
@@ -50,9 +50,20 @@ impl Mounts {
     }
 }
 
+/// Protected files that somebody outside replaced.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Replaced {
+    /// Those that are protected again.
+    pub again: BTreeSet<PathBuf>,
+    /// Those that could not be.
+    pub lost: BTreeSet<PathBuf>,
+    /// Why nobody knows whether there are more.
+    pub unwatched: Option<String>,
+}
+
 /// Files that are watched over. Dropped, they are no more.
 pub struct Guard {
-    thread: Option<JoinHandle<Vec<PathBuf>>>,
+    thread: Option<JoinHandle<Replaced>>,
     over: Arc<OwnedFd>,
 }
 
@@ -63,19 +74,22 @@ impl Guard {
         let until = Arc::clone(&over);
         let thread = std::thread::Builder::new().name("guard".to_owned()).stack_size(256 << 10);
         let thread = thread.spawn(move || {
-            let mut replaced = BTreeSet::new();
-            // What cannot be watched over is as it was before: protected until it is replaced.
-            watch_over(&mounts, &until, &mut replaced).unwrap_or_default();
-            replaced.into_iter().collect()
+            let mut replaced = Replaced::default();
+            // What cannot be watched over is protected until it is replaced.
+            if let Err(error) = watch_over(&mounts, &until, &mut replaced) {
+                replaced.unwatched = Some(error.to_string());
+            }
+            replaced
         })?;
         Ok(Self { thread: Some(thread), over })
     }
 
-    /// Ends. Gives what was replaced and is protected again.
-    pub fn end(mut self) -> Vec<PathBuf> {
+    /// Ends. Gives what was replaced.
+    pub fn end(mut self) -> Replaced {
         let thread = self.thread.take();
         drop(self);
-        thread.and_then(|thread| thread.join().ok()).unwrap_or_default()
+        let ended = thread.and_then(|thread| thread.join().ok());
+        ended.unwrap_or_else(|| Replaced { unwatched: Some("its thread failed".to_owned()), ..Replaced::default() })
     }
 }
 
@@ -85,7 +99,7 @@ impl Drop for Guard {
     }
 }
 
-fn watch_over(mounts: &Mounts, over: &OwnedFd, replaced: &mut BTreeSet<PathBuf>) -> io::Result<()> {
+fn watch_over(mounts: &Mounts, over: &OwnedFd, replaced: &mut Replaced) -> io::Result<()> {
     let space = File::from(mounts.mounts.try_clone()?).metadata()?.ino();
     // Before its program runs, the command lets nobody look into it.
     let mut tries = 0;
@@ -93,12 +107,15 @@ fn watch_over(mounts: &Mounts, over: &OwnedFd, replaced: &mut BTreeSet<PathBuf>)
         match targets(space)? {
             Some(found) if found.is_empty() => return Ok(()),
             Some(found) => break found,
-            None if tries == TRIES => return Ok(()),
+            None if tries == TRIES => return Err(io::Error::other("no process of the run can be looked into")),
             None => tries += 1,
         }
         let pause = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
         let mut source = [PollFd::new(over, PollFlags::IN)];
-        poll(&mut source, Some(&pause))?;
+        match poll(&mut source, Some(&pause)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
         if !source[0].revents().is_empty() {
             return Ok(());
         }
@@ -116,6 +133,9 @@ fn watch_over(mounts: &Mounts, over: &OwnedFd, replaced: &mut BTreeSet<PathBuf>)
     let all: Vec<&PathBuf> = targets.keys().collect();
     // What was replaced before it was watched.
     again(mounts, space, &targets, &all, replaced)?;
+    // Of one that nobody can look at, nothing is known to have changed.
+    let unseen = std::mem::take(&mut replaced.lost);
+    let all: Vec<&PathBuf> = all.into_iter().filter(|path| !unseen.contains(*path)).collect();
     let pause = told.is_none().then_some(Timespec { tv_sec: 0, tv_nsec: LOOK * 1_000_000 });
     loop {
         let mut sources = [PollFd::new(over, PollFlags::IN), PollFd::new(told.as_ref().unwrap_or(over), PollFlags::IN)];
@@ -168,15 +188,19 @@ fn again(
     space: u64,
     targets: &BTreeMap<PathBuf, Target>,
     changed: &[&PathBuf],
-    replaced: &mut BTreeSet<PathBuf>,
+    replaced: &mut Replaced,
 ) -> io::Result<()> {
     let wanted: Vec<&Target> = changed.iter().filter_map(|path| targets.get(*path)).collect();
     let (user, space_of) = (mounts.user.as_ref().map(AsFd::as_fd), mounts.mounts.as_fd());
-    let mut done = vec![false; wanted.len()];
-    let child = run_within(|| protect_again(user, space_of, &wanted, &mut done))?;
+    let mut fates = vec![Fate::Lost; wanted.len()];
+    let child = run_within(|| protect_again(user, space_of, &wanted, &mut fates))?;
     while let Err(Errno::INTR) = waitid(WaitId::PidFd(child.handle.as_fd()), WaitIdOptions::EXITED) {}
-    for (path, _) in changed.iter().zip(done).filter(|(_, done)| *done) {
-        replaced.insert((*path).clone());
+    for (path, fate) in changed.iter().zip(fates) {
+        match fate {
+            Fate::Kept => continue,
+            Fate::Again => replaced.again.insert((*path).clone()),
+            Fate::Lost => replaced.lost.insert((*path).clone()),
+        };
         if let Ok(found) = fs::symlink_metadata(path) {
             end_writers(space, (found.dev(), found.ino()));
         }
@@ -229,10 +253,11 @@ fn targets(space: u64) -> io::Result<Option<BTreeMap<PathBuf, Target>>> {
     let Some(pid) = all.into_iter().find(|pid| number(*pid, "mnt").is_ok_and(|number| number == space)) else {
         return Ok(None);
     };
-    let text = BufReader::new(File::open(format!("/proc/{}/mountinfo", pid.as_raw_nonzero()))?);
+    // It may have ended meanwhile.
+    let Ok(text) = File::open(format!("/proc/{}/mountinfo", pid.as_raw_nonzero())) else { return Ok(None) };
     let mut out = BTreeMap::new();
-    for line in text.split(b'\n') {
-        let line = line?;
+    for line in BufReader::new(text).split(b'\n') {
+        let Ok(line) = line else { return Ok(None) };
         let Some((path, masked)) = mount(&line) else { continue };
         let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
         if let Some(name) = CString::new(path.as_os_str().as_bytes()).ok().filter(|_| is_file) {

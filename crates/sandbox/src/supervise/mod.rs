@@ -26,7 +26,7 @@ use std::ffi::OsString;
 use std::io;
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -51,6 +51,7 @@ pub use environment::dropped;
 pub use error::RunError;
 use error::outside;
 use group::Group;
+pub use guard::Replaced;
 use guard::{Guard, Mounts};
 use hear::{await_joined, await_mounts, await_ready, await_started};
 pub use identity::STAND_IN;
@@ -159,8 +160,8 @@ pub struct Outcome {
     pub memory: Option<Memory>,
     /// Files that it was refused, each once; only of a command that was watched.
     pub refused: Vec<Refused>,
-    /// Protected files that somebody outside replaced meanwhile, and that were protected again.
-    pub replaced: Vec<PathBuf>,
+    /// Protected files that somebody outside replaced meanwhile.
+    pub replaced: Replaced,
     /// Files that it used, of a command whose paths were noted; nothing where the kernel cannot tell.
     pub noted: Option<Noted>,
     /// Where calls of what is left running in shared namespaces wait for an answer: for [`Lease::end`].
