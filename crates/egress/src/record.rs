@@ -118,8 +118,8 @@ pub struct SinkError(pub String);
 /// Where records go. It runs on a thread of its own and may take its time.
 pub type Sink = Box<dyn FnMut(Record) -> Result<(), SinkError> + Send>;
 
-/// What is told to the sink's thread; an opened connection waits for the answer.
-type Message = (Record, Option<oneshot::Sender<()>>);
+/// What is told to the sink's thread, and where it says that it is kept.
+type Message = (Record, oneshot::Sender<()>);
 
 /// Hands records to the sink.
 pub struct Reporter {
@@ -152,22 +152,18 @@ impl Reporter {
 
     /// Keeps a record of what has not begun yet; on return it is kept.
     pub async fn open(&self, record: Record) -> Result<(), Refusal> {
-        let (kept, wait) = oneshot::channel();
-        self.send((record, Some(kept))).await?;
-        wait.await.map_err(|_closed| Refusal::Record)
+        self.close(record).await?.await.map_err(|_closed| Refusal::Record)
     }
 
-    /// Keeps a record of what is over.
-    pub async fn close(&self, record: Record) -> Result<(), Refusal> {
-        self.send((record, None)).await
-    }
-
-    async fn send(&self, message: Message) -> Result<(), Refusal> {
+    /// Keeps a record of what is over, once: it is on its way on return. Who has to know waits for it.
+    pub async fn close(&self, record: Record) -> Result<oneshot::Receiver<()>, Refusal> {
         self.start();
         if self.failed.load(Ordering::Acquire) {
             return Err(Refusal::Record);
         }
-        self.sender.send(message).await.map_err(|_closed| Refusal::Record)
+        let (kept, wait) = oneshot::channel();
+        self.sender.send((record, kept)).await.map_err(|_closed| Refusal::Record)?;
+        Ok(wait)
     }
 
     fn start(&self) {
@@ -211,7 +207,7 @@ fn keep(
             return Err(error);
         }
         // Who asked may have gone meanwhile; the record stands.
-        kept.map(|kept| kept.send(()).ok());
+        kept.send(()).ok();
     }
     Ok(())
 }
@@ -253,10 +249,6 @@ impl Entry {
         change(&mut self.record.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Keeps why it is refused, before the program is told: the run may end meanwhile.
-    pub fn refused(&self, refusal: &Refusal) {
-        self.note(|record| record.refusal = Some(refused(refusal)));
-    }
 
     /// Counts bytes that were passed on.
     pub fn count(&self, up: u64, down: u64) {
@@ -281,9 +273,11 @@ impl Entry {
         }
         match end {
             Ok(()) => record.refusal = None,
-            // The run ended while the program was still being told why.
-            Err(Refusal::Ended) if record.refusal.is_some() => {}
-            Err(refusal) => record.refusal = Some(refused(refusal)),
+            // The first reason stands: the run may end before it is handed over.
+            Err(refusal) => {
+                let first = self.note(|record| record.refusal.get_or_insert_with(|| refused(refusal)).clone());
+                record.refusal = Some(first);
+            }
         }
         record
     }

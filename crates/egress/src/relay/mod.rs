@@ -10,6 +10,7 @@ mod requests;
 mod tls;
 mod tunnel;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -37,6 +38,8 @@ const LINGER_BYTES: usize = 4 << 20;
 pub struct Connection {
     context: Arc<Context>,
     entry: Mutex<Arc<Entry>>,
+    /// Whether its last record is with the reporter.
+    settled: AtomicBool,
 }
 
 impl Connection {
@@ -52,7 +55,7 @@ impl Connection {
         let entry = Entry::new(context.reporter.next_id(), road);
         entry.note(|record| record.asker = asker);
         let entry = Mutex::new(Arc::new(entry));
-        let connection = Arc::new(Self { context, entry });
+        let connection = Arc::new(Self { context, entry, settled: AtomicBool::new(false) });
         let ended = connection.context.ended.clone();
         let guest: Weak<Self> = Arc::downgrade(&connection);
         let place = connection.context.crowd.enter(asker, guest);
@@ -63,8 +66,19 @@ impl Connection {
             () = place.taken() => Err(Refusal::Crowded),
             end = work(Arc::clone(&connection)) => end,
         };
+        connection.settle(&end).await;
+    }
+
+    /// Keeps the last record, with why it ended. A program is told no sooner: it may end at once, and its run's record with it.
+    async fn settle(&self, end: &Result<(), Refusal>) {
+        if self.settled.load(Ordering::Relaxed) {
+            return;
+        }
         // A reporter that fails has ended everything already.
-        connection.context.reporter.close(connection.entry().last(&end)).await.ok();
+        if let Ok(kept) = self.context.reporter.close(self.entry().last(end)).await {
+            self.settled.store(true, Ordering::Relaxed);
+            kept.await.ok();
+        }
     }
 
     fn entry(&self) -> Arc<Entry> {
@@ -93,7 +107,7 @@ impl Guest for Connection {
 
 /// Says over HTTP why something was refused, and ends the connection.
 async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(connection: &Connection, stream: &mut S, refusal: &Refusal) {
-    connection.entry().refused(refusal);
+    connection.settle(&Err(refusal.clone())).await;
     let (status, reason) = refusal.status();
     let text = format!("writ: {refusal}\n");
     let answer = format!(
@@ -119,6 +133,6 @@ async fn say<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, words: &[u8]) {
 
 /// Says over TLS that access is denied (RFC 8446, 6.2), before there are keys.
 async fn alert(connection: &Connection, stream: &mut TcpStream, refusal: &Refusal) {
-    connection.entry().refused(refusal);
+    connection.settle(&Err(refusal.clone())).await;
     say(stream, &[21, 3, 3, 0, 2, 2, 49]).await;
 }
