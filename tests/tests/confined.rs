@@ -320,6 +320,10 @@ fn what_is_not_named_is_not_there() {
     let said = lab.said("eval \"$(echo 'txt.ni/crs tac ;txt.toor tac' | rev)\"; echo x > src/made; ls");
     assert!(said.contains("inside") && !said.contains("outside"), "{said}");
     assert!(lab.repository().join("src/made").is_file(), "{said}");
+    // In a home of the session's own, too, what is written beside it fails instead of being lost.
+    let said = lab.said("d=$(echo tsid | rev); mkdir $d; echo x > n$d; rm -rf src/made/../../src/none; ls; echo x > ~/.n$d && echo a cache");
+    assert!(said.matches("Read-only file system").count() == 2 && said.contains("a cache"), "{said}");
+    assert!(!lab.repository().join("dist").exists() && !lab.repository().join("ndist").exists());
 }
 
 /// What is too deep to be looked at may hold what is denied: the call does not run. Without rules about files there is nothing to miss.

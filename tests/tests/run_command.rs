@@ -371,6 +371,19 @@ fn repositories_that_an_agent_made_are_not_asked_about() {
     assert!(escaped.exists(), "{asked:?}");
 }
 
+/// A folder on a standard stream would lead past what is masked.
+#[test]
+fn a_folder_is_no_stream() {
+    let lab = Lab::new("run-folder-stream", &policy());
+    let folder = fs::File::open(lab.repository()).unwrap();
+    let ran = lab.command(&["cat", "/proc/self/fd/0/.env"]).stdin(folder).output().unwrap();
+    let err = String::from_utf8_lossy(&ran.stderr);
+    assert!(
+        ran.status.code() == Some(125) && ran.stdout.is_empty() && err.contains("standard input is a folder"),
+        "{err}"
+    );
+}
+
 /// What comes in on standard input goes to the command as it is.
 #[test]
 fn streams_are_the_commands_own() {
@@ -383,4 +396,24 @@ fn streams_are_the_commands_own() {
     let output = child.wait_with_output().unwrap();
     feeding.join().unwrap();
     assert!(output.stdout == data && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A folder that is moved into place brings what runs later, as files do that are written there.
+#[test]
+fn what_is_moved_into_place_runs_later() {
+    let lab = Lab::new("run-moved", &policy());
+    let script = lab.script(
+        "mkdir -p a/workflows b src/pkg; echo evil > a/workflows/ci.yml; mv a .github\n\
+         echo all: > b/Makefile; echo {} > b/x.code-workspace; echo x > b/notes.txt; mv b src/pkg/sub; echo x > AGENTS.md\n",
+    );
+    let (code, _, err) = lab.run(&["sh", &script]);
+    assert_eq!(code, Some(0), "{err}");
+    let rows = lab.rows();
+    let later = rows.iter().find_map(|row| row["detail"].get("later")).unwrap_or_else(|| panic!("{rows:#?}"));
+    let first = later["first"].as_array().unwrap().iter();
+    let names: Vec<&str> = first.map(|one| one[0].as_str().unwrap().split("/repository/").nth(1).unwrap()).collect();
+    for name in [".github/workflows/ci.yml", "src/pkg/sub/Makefile", "src/pkg/sub/x.code-workspace", "AGENTS.md"] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
+    assert!(!names.iter().any(|name| name.ends_with("notes.txt")), "{names:?}");
 }

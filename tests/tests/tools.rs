@@ -432,6 +432,9 @@ fn a_rate_holds_from_one_call_to_the_next() {
     assert_eq!(codes, [Some(0), Some(0), Some(3)]);
     let (_, out, err) = agent.call("find", &json!({ "word": "INFO" }));
     assert!(out.is_empty() && err.contains("line 11"), "{out} {err}");
+    // Nor does a session of another name begin the count anew.
+    let (code, _, err) = agent.writ(&["tool", "call", "find", r#"{"word":"INFO"}"#, "--session", "fresh"]);
+    assert!(code == Some(2) && err.contains("leave it out"), "{code:?} {err}");
     // Another tool has its own.
     assert_eq!(agent.call("other", &json!({ "word": "INFO" })).0, Some(0));
     agent.verified();

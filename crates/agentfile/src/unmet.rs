@@ -83,7 +83,6 @@ impl Asked<'_> {
             // These bound nothing, or are what policies are made from.
             Directive::Agent(_)
             | Directive::Cmd(_)
-            | Directive::Shell(_)
             | Directive::Tool(_)
             | Directive::Toolset(_)
             | Directive::Function(_)
@@ -95,10 +94,12 @@ impl Asked<'_> {
             | Directive::Sop(_)
             | Directive::Allow(_)
             | Directive::Deny(_)
-            // Counted where a call is decided.
-            | Directive::RateLimit { .. }
             | Directive::Timeout(_)
             | Directive::Trace(None) => None,
+            Directive::RateLimit { .. } => self.counted(),
+            Directive::Shell(_) => {
+                no("unsupported-shell: no framework's adapter is here; leave it out where CMD needs none")
+            }
             Directive::Audit(audit) => self.audit(*audit),
             Directive::From(base) => self.base(base),
             Directive::Cred(cred) => self.cred(cred),
@@ -112,9 +113,13 @@ impl Asked<'_> {
             )),
             Directive::Broker(word) if word == "local" => None,
             Directive::Broker(_) => self.broker(),
-            Directive::Trace(Some(_)) => no("traces are not sent anywhere; the session's ledger has what they would tell"),
+            Directive::Trace(Some(_)) => {
+                no("traces are not sent anywhere; the session's ledger has what they would tell")
+            }
             Directive::Plugin(_) => no("there are no plug-ins here"),
-            Directive::Image(_) => no("no image is run here: leave it out of the run manifest to use this machine's programs"),
+            Directive::Image(_) => {
+                no("no image is run here: leave it out of the run manifest to use this machine's programs")
+            }
             Directive::Backend(_) => no("no remote end runs it from here"),
             Directive::Optimizer(_) => no("there are no optimizers here"),
             Directive::Memory { .. } => no("nothing holds a memory to its schema here"),
@@ -211,9 +216,16 @@ impl Asked<'_> {
             Some(("turns", _)) if self.machine.client != Some(true) => {
                 Some("nobody tells of its turns: CMD is no client whose hooks are installed".to_owned())
             }
+            Some(("tool_calls", _)) => self.counted(),
             Some((_, true)) if !self.machine.control_groups => Some(NO_GROUP.to_owned()),
             Some(_) => None,
         }
+    }
+
+    /// What is counted where a call is decided.
+    fn counted(&self) -> Option<String> {
+        (self.machine.client != Some(true))
+            .then(|| "nobody asks about its calls: CMD is no client whose hooks are installed".to_owned())
     }
 
     fn slice(&self, pairs: &[(String, String)]) -> Option<String> {

@@ -8,8 +8,17 @@
 const UNANSWERED: &str = "sh -c 'echo writ gave no verdict >&2; exit 2'";
 
 /// Events whose answer can keep something from happening, under every client's name for them.
-const DECIDING: [&str; 6] =
-    ["PreToolUse", "PermissionRequest", "BeforeTool", "preToolUse", "permissionRequest", "preMcpToolCall"];
+const DECIDING: [&str; 9] = [
+    "PreToolUse",
+    "PermissionRequest",
+    "BeforeTool",
+    "preToolUse",
+    "permissionRequest",
+    "preMcpToolCall",
+    "beforeShellExecution",
+    "beforeMCPExecution",
+    "beforeReadFile",
+];
 
 /// Whether a hook at this event has to say no where it cannot answer.
 pub fn decides(event: &str) -> bool {

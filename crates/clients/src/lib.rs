@@ -10,12 +10,16 @@ mod answers;
 pub mod claude_code;
 pub mod codex;
 pub mod copilot;
+pub mod crush;
 pub mod cursor;
+pub mod cursor_agent;
+pub mod droid;
 pub mod gemini;
 pub mod generic;
 pub mod guard;
 mod hints;
 mod hooks_file;
+mod input;
 mod jsonl;
 pub mod keys;
 pub mod mcp;
@@ -65,6 +69,11 @@ pub trait Client: Sync {
         Ok(event)
     }
 
+    /// Whether this was tried with the real client, and not taken from its documents alone.
+    fn is_tried(&self) -> bool {
+        true
+    }
+
     /// Whether its hooks are told the ids that calls have in its transcripts.
     fn tells_ids(&self) -> bool {
         true
@@ -72,6 +81,11 @@ pub trait Client: Sync {
 
     /// Whether it tells of prompts, stops and sub-agents, and not of single calls alone.
     fn tells_of_turns(&self) -> bool {
+        true
+    }
+
+    /// Whether it tells when a turn or a session is over, which is when a record is sealed; else each row is.
+    fn tells_of_ends(&self) -> bool {
         true
     }
 
@@ -147,10 +161,13 @@ pub trait Client: Sync {
 pub const DEFAULT: &dyn Client = &claude_code::ClaudeCode;
 
 /// Every client.
-pub const CLIENTS: [&dyn Client; 8] = [
+pub const CLIENTS: [&dyn Client; 11] = [
     DEFAULT,
     &codex::Codex,
     &copilot::Copilot,
+    &crush::Crush,
+    &cursor_agent::Cursor,
+    &droid::Droid,
     &gemini::Gemini,
     &opencode::OpenCode,
     &qwen::Qwen,

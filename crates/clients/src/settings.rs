@@ -65,8 +65,12 @@ pub struct Pin {
     pub how: &'static str,
     /// Switches that work as long as nothing holds them.
     pub held: &'static [&'static str],
+    /// What of [`Settings::switches`] it holds.
+    pub holds: &'static [&'static str],
     /// Switches that nothing holds.
     pub open: &'static [&'static str],
+    /// A variable by which the client looks for that file elsewhere.
+    pub moved_by: Option<&'static str>,
 }
 
 /// A file that has to agree before a client runs the hooks of a settings file.
@@ -107,6 +111,8 @@ pub struct HookSpec {
     pub command: String,
     /// Say `"onFailure": "block"`, for clients that know it.
     pub on_failure_block: bool,
+    /// A name that nobody could know before, for clients that switch hooks off by their names.
+    pub name: Option<String>,
 }
 
 /// An edited settings file.

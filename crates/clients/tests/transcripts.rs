@@ -192,6 +192,8 @@ fn copilot() {
             r#"{"type":"tool.execution_complete","id":"4","data":{"toolCallId":"a","success":true}}"#,
             r#"{"type":"tool.execution_start","id":"5","agentId":"x","data":{"toolCallId":"b","toolName":"create","arguments":{}}}"#,
             r#"{"type":"tool.execution_complete","id":"6","data":{"toolCallId":"b","success":false,"error":{"message":"Denied by preToolUse hook: no","code":"denied"}}}"#,
+            // What the client asks by itself is no call of the model's.
+            r#"{"type":"tool.execution_start","id":"7","data":{"toolCallId":"4120f36c-93ad-4f9a-8b3e-7f1a4a1a9c55","toolName":"read_bash","arguments":{"shellId":"s"}}}"#,
         ],
     );
     assert_eq!(told("copilot", &main), ["a bash", "a: Completed", "b create", "b: DeniedByHook"]);

@@ -249,7 +249,6 @@ impl Entry {
         change(&mut self.record.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-
     /// Counts bytes that were passed on.
     pub fn count(&self, up: u64, down: u64) {
         self.up.fetch_add(up, Ordering::Relaxed);

@@ -36,6 +36,10 @@ pub const TOOL_LAYER: &str = "application/vnd.agentrc.agent.tool.layer.v1.tar+gz
 pub const SKILL_LAYER: &str = "application/vnd.agentrc.agent.skill.layer.v1.tar+gzip";
 /// A layer's or blob's name.
 pub const TITLE: &str = "org.opencontainers.image.title";
+/// The name of the layer of tools.
+pub const TOOLS: &str = "tools.tar.gz";
+/// The name of the layer of functions, schemas and what else is given.
+pub const SOURCE: &str = "source.tar.gz";
 /// Digest of the policy.
 pub const POLICY_HASH: &str = "io.agentrc.policy.hash";
 /// Digest of the base.
@@ -256,7 +260,7 @@ fn parts(input: &Input<'_>, agent: &Agent, lock: &Lock) -> Result<Vec<Part>, Bui
             tools.extend(named(input, 0, &writ_agentfile::lock::program_path(&tool))?);
         }
     }
-    out.push(Part { media_type: TOOL_LAYER, title: "tools.tar.gz".to_owned(), files: tools });
+    out.push(Part { media_type: TOOL_LAYER, title: TOOLS.to_owned(), files: tools });
     for path in input.sources {
         let text = path.to_str().filter(|_| path.is_relative()).ok_or_else(|| BuildError::Outside(path.clone()))?;
         source.extend(named(input, 0, text)?);
@@ -264,8 +268,13 @@ fn parts(input: &Input<'_>, agent: &Agent, lock: &Lock) -> Result<Vec<Part>, Bui
     for own in OWN {
         source.remove(own);
     }
-    out.push(Part { media_type: SOURCE_LAYER, title: "source.tar.gz".to_owned(), files: source });
+    out.push(Part { media_type: SOURCE_LAYER, title: SOURCE.to_owned(), files: source });
     Ok(out)
+}
+
+/// The name of a skill's or procedure's layer.
+pub fn bundle_title(folder: &str, bundle: &Bundle) -> String {
+    format!("{folder}/{}.tar.gz", bundle.name())
 }
 
 /// A skill's or procedure's files, where the lock found it beside the Agentfile.
@@ -286,8 +295,7 @@ fn bundle(
         },
         Bundle::Registry(_) => return Ok(None),
     };
-    let title = format!("{folder}/{name}.tar.gz");
-    Ok(Some(Part { media_type: SKILL_LAYER, title, files: named(input, line, &source)? }))
+    Ok(Some(Part { media_type: SKILL_LAYER, title: bundle_title(folder, bundle), files: named(input, line, &source)? }))
 }
 
 /// The files at a path that the Agentfile names.

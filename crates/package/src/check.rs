@@ -6,12 +6,14 @@
 
 use std::collections::BTreeMap;
 
+use writ_agentfile::directive::{Directive, Sop};
 use writ_agentfile::risk::Tier;
-use writ_agentfile::{Linted, Lock, Options, lint};
+use writ_agentfile::{Agent, Linted, Lock, Options, lint};
 use writ_core::{Digest, json};
 
 use crate::build::{
-    AGENTFILE, CONFIG, LOCK, PACKAGE, POLICY, RISK_TIER, SKILL_LAYER, SOURCE_LAYER, TITLE, TOOL_LAYER, derived,
+    AGENTFILE, CONFIG, LOCK, PACKAGE, POLICY, RISK_TIER, SKILL_LAYER, SOURCE, SOURCE_LAYER, TITLE, TOOL_LAYER, TOOLS,
+    bundle_title, derived,
 };
 use crate::config::Config;
 use crate::content;
@@ -19,6 +21,9 @@ use crate::layer::{self, Budget, Entry, LayerError};
 use crate::layout::{Layout, LayoutError};
 use crate::manifest::{Descriptor, Document, Manifest};
 use crate::portable::is_placement;
+
+/// What the names of notes begin with that follow from a package.
+const OWN: &str = "io.agentrc.";
 
 /// A package that holds together.
 #[derive(Debug)]
@@ -127,6 +132,13 @@ pub fn check(layout: &Layout, descriptor: &Descriptor) -> Result<Package, CheckE
     for blob in std::iter::once(&manifest.config).chain(&manifest.layers) {
         layout.check(blob).map_err(CheckError::Blob)?;
     }
+    let not_one = |why: &str| CheckError::NotOne { digest: descriptor.digest, why: why.to_owned() };
+    if layout.read(descriptor).map_err(CheckError::Blob)? != manifest.to_bytes() {
+        return Err(not_one("its manifest is not written as `writ build` writes it"));
+    }
+    if manifest.subject.is_some() {
+        return Err(not_one("it is said of something else"));
+    }
     let one = |media_type: &str, title: &str| only(layout, &manifest, descriptor, media_type, title);
     let linted = agentfile(&one(AGENTFILE, "Agentfile")?)?;
     let lock_bytes = one(LOCK, "agentrc.lock")?;
@@ -159,15 +171,33 @@ pub fn check(layout: &Layout, descriptor: &Descriptor) -> Result<Package, CheckE
         .filter(|layer| [SOURCE_LAYER, TOOL_LAYER, SKILL_LAYER].contains(&layer.media_type.as_str()))
         .cloned()
         .collect();
-    if layers.len() + 3 != manifest.layers.len() {
-        return Err(CheckError::NotOne {
-            digest: descriptor.digest,
-            why: "it has a layer of no known kind".to_owned(),
-        });
+    if let Some(layer) = out_of_place(&manifest, &linted.agent) {
+        return Err(not_one(&format!("{layer} is none that its Agentfile has, or not in its order")));
     }
     let files = files(layout, &layers, &|path| content::is_read(path, &lock))?;
     content::hold(&linted, &lock, &files).map_err(CheckError::Content)?;
     Ok(Package { descriptor: descriptor.clone(), manifest, linted, lock, config, layers, files })
+}
+
+/// The first layer that is not among those that the Agentfile can have, in their order and by their names.
+fn out_of_place(manifest: &Manifest, agent: &Agent) -> Option<String> {
+    let bundles = agent.entries.iter().filter_map(|entry| match &entry.directive {
+        Directive::Skill(one) => Some((SKILL_LAYER, bundle_title("skills", one))),
+        Directive::Sop(Sop::Reference { bundle }) => Some((SKILL_LAYER, bundle_title("sops", bundle))),
+        _ => None,
+    });
+    let first = [(AGENTFILE, "Agentfile"), (LOCK, "agentrc.lock"), (POLICY, "policy.cedar")];
+    let last = [(TOOL_LAYER, TOOLS), (SOURCE_LAYER, SOURCE)];
+    let owned = |(media_type, title): (&'static str, &str)| (media_type, title.to_owned());
+    let mut known = first.map(owned).into_iter().chain(bundles).chain(last.map(owned));
+    let strange = manifest.layers.iter().find(|layer| {
+        let own = |(media_type, title): (&str, String)| {
+            layer.media_type == media_type && layer.annotation(TITLE) == Some(title.as_str())
+        };
+        layer.platform.is_some() || layer.artifact_type.is_some() || !known.any(own)
+    })?;
+    let title = writ_core::visible::line(strange.annotation(TITLE).unwrap_or_default()).into_owned();
+    Some(format!("its layer `{title}` ({})", writ_core::visible::line(&strange.media_type)))
 }
 
 /// The one blob of that type.
@@ -211,8 +241,16 @@ fn config(layout: &Layout, manifest: &Manifest, linted: &Linted) -> Result<Confi
     }
 }
 
+/// The notes that follow from the package are what follows; there are no others of their kind. A tier may say more than is found here.
 fn annotations(manifest: &Manifest, config: &Config, lock: &Lock) -> Result<(), CheckError> {
-    for (name, wanted) in derived(config, lock) {
+    let derived = derived(config, lock);
+    let strange = manifest.annotations.iter().find(|(name, _)| name.starts_with(OWN) && !derived.contains_key(*name));
+    if let Some((name, found)) = strange {
+        let found = writ_core::visible::line(found).into_owned();
+        let name = writ_core::visible::line(name).into_owned();
+        return Err(CheckError::Annotation { name, found, wanted: String::new() });
+    }
+    for (name, wanted) in derived {
         let found = manifest.annotations.get(&name).cloned().unwrap_or_default();
         let said: Option<Tier> =
             if name == RISK_TIER { json::from_value(&json::Value::from(found.as_str())).ok() } else { None };

@@ -109,11 +109,12 @@ fn path_in(root: &Path, file: &Path) -> Result<String, LayerError> {
     Ok(text.to_owned())
 }
 
-/// Whether a path is names joined by `/`, none of which leads up.
+/// Whether a path is names joined by `/`, none of which leads up or shows as another.
 pub fn is_plain(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     let named = |part: &&str| !part.is_empty() && *part != "." && *part != "..";
-    path.len() <= 255 && parts.len() <= MAX_DEPTH && !path.contains(['\0', '\\']) && parts.iter().all(named)
+    let visible = writ_core::visible::line(path) == path;
+    path.len() <= 255 && parts.len() <= MAX_DEPTH && visible && !path.contains('\\') && parts.iter().all(named)
 }
 
 /// The header of a plain file: user and group 0, no names of them, modified at 0; of its mode, whether it may be run.
@@ -295,7 +296,11 @@ fn read_archive(
             return Err(wrong(format!("it holds `{named}` twice")));
         }
         let size = entry.size();
-        let run = entry.header().mode().map_err(told)? & 0o100 != 0;
+        let run = match entry.header().mode().map_err(told)? {
+            0o644 => false,
+            0o755 => true,
+            other => return Err(wrong(format!("`{named}` has mode {other:o}, and not 644 or 755"))),
+        };
         let left = (budget.bytes.checked_sub(size), budget.files.checked_sub(1));
         let (Some(bytes), Some(files)) = left else { return Err(LayerError::TooMuch) };
         *budget = Budget { bytes, files };

@@ -1,7 +1,8 @@
 //! Command patterns against commands: certain, possible or no match.
 //!
 //! `deny` and `requireApproval` read wide: by the text, by the program's base name, and by what the command means whatever
-//! its spelling ([`writ_shell::normal`]). `allow` reads narrow: the text, and a program found where the system keeps its own.
+//! its spelling ([`writ_shell::normal`]). `allow` reads narrow: the text, and a program found where the system keeps its own, or exactly
+//! where the pattern says.
 //! Page: `spec/policy.md`.
 
 use writ_core::Span;
@@ -35,6 +36,13 @@ pub struct Candidate {
     known_program: bool,
     /// Some of its text is not known.
     open: bool,
+    /// Where a program lies that is named by its path, as patterns name it: from the policy's folder on, or absolute.
+    place: Option<String>,
+}
+
+/// Whether the program is named by a path, and not one of a folder where the system keeps its own.
+pub fn is_by_path(program: &str) -> bool {
+    program.rsplit_once('/').is_some_and(|(folder, _)| !SYSTEM.contains(&folder))
 }
 
 impl Candidate {
@@ -48,12 +56,22 @@ impl Candidate {
         };
         let known_program = command.words.first().is_some_and(|word| word.literal().is_some());
         let open = base_text.contains(UNKNOWN);
-        Self { text, base_text, normal: normal(&command.words), known_program, open }
+        Self { text, base_text, normal: normal(&command.words), known_program, open, place: None }
     }
 
-    /// The command as the shell would run it, for the answer.
+    /// The same where it is known which file the program is.
+    pub fn at(self, place: Option<String>) -> Self {
+        Self { place, ..self }
+    }
+
+    /// The command as the shell would run it, its program named by its place where that is known.
     pub fn text(&self) -> String {
-        self.text.replace(UNKNOWN, "…")
+        self.placed().as_deref().unwrap_or(&self.text).replace(UNKNOWN, "…")
+    }
+
+    fn placed(&self) -> Option<String> {
+        let program = self.text.split(' ').next().unwrap_or_default();
+        self.place.as_ref().map(|place| format!("{place}{}", self.text.get(program.len()..).unwrap_or_default()))
     }
 
     /// The program's base name; empty when it is not known.
@@ -82,13 +100,24 @@ impl Candidate {
 
     /// Narrow: certainly exactly this, whatever the unknown parts become.
     pub fn allowed_by(&self, pattern: &str) -> bool {
-        let folder = self.text.split(' ').next().and_then(|program| program.rsplit_once('/')).map(|(folder, _)| folder);
-        let text = match folder {
-            None => &self.text,
-            Some(folder) if SYSTEM.contains(&folder) => &self.base_text,
-            Some(_) => return false,
-        };
-        self.known_program && line_matches(pattern, text)
+        let program = self.text.split(' ').next().unwrap_or_default();
+        self.known_program
+            && match program.contains('/') {
+                false => line_matches(pattern, &self.text),
+                true if is_by_path(program) => self.is_placed(pattern),
+                true => line_matches(pattern, &self.base_text),
+            }
+    }
+
+    /// Whether it is the program that a pattern names by its path, with what the pattern says of the rest.
+    fn is_placed(&self, pattern: &str) -> bool {
+        let named = pattern.split(' ').next().unwrap_or_default();
+        let Some(text) = self.placed().filter(|_| named.contains('/')) else { return false };
+        if named.starts_with(['.', '/']) {
+            line_matches(pattern, &text)
+        } else {
+            line_matches(&format!("./{pattern}"), &text)
+        }
     }
 
     /// Whether an `allow` list need not name it.

@@ -153,7 +153,7 @@ pub fn is_below(path: &str, folder: &str) -> bool {
 }
 
 /// Programs and packages that are clients of their own, which need not load the hooks that bind this one.
-const CLIENTS: [&str; 17] = [
+const CLIENTS: [&str; 18] = [
     "aider-chat",
     "claude",
     "claude-code",
@@ -169,6 +169,7 @@ const CLIENTS: [&str; 17] = [
     "cursor-agent",
     "amp",
     "crush",
+    "droid",
     "goose",
     "aider",
 ];

@@ -266,6 +266,17 @@ impl ToolRule {
         let [own, known_as] = names;
         self.is_about(own, reading)
             || (own != known_as && (self.is_about(known_as, reading) || self.is_joined(names, reading)))
+            || (reading == Reading::Wide && self.is_of_any_server(known_as))
+    }
+
+    /// Whether it is about this tool of some server, where the client does not tell which: `mcp__*__tool`.
+    fn is_of_any_server(&self, known_as: &str) -> bool {
+        let Some((rule, tool)) = self.tool.strip_prefix("mcp__").zip(known_as.strip_prefix("mcp__*__")) else {
+            return false;
+        };
+        let mut parted = rule.match_indices("__").peekable();
+        parted.peek().is_none()
+            || parted.any(|(at, sign)| rule.get(at + sign.len()..).is_some_and(|own| text_matches(own, tool)))
     }
 
     /// Whether it is about a server's tool that the client calls by a name in which server and tool are parted as names themselves are:
@@ -346,6 +357,27 @@ mod tests {
         }
         assert!(about("mcp__my-srv__danger", "my-srv-danger", "mcp__my__srv-danger", Reading::Wide));
         assert!(!about("mcp__a_b__c", "mcp__a__b_c", "mcp__a__b_c", Reading::Wide), "one that says which it is");
+    }
+
+    #[test]
+    fn a_tool_of_an_unknown_server_may_be_of_any() {
+        let about = |rule: &str, reading| {
+            let rule = ToolRule::parse(String::new(), rule, "/w", reading).unwrap();
+            rule.is_about_any(["MCP:delete", "mcp__*__delete"], reading)
+        };
+        for (rule, wide, narrow) in [
+            ("mcp__github__delete", true, false),
+            ("mcp__my__srv__del*", true, false),
+            ("mcp__github", true, false),
+            ("mcp__git*", true, false),
+            ("mcp__github__create", false, false),
+            ("mcp__*__delete", true, true),
+            ("mcp__*", true, true),
+            ("*", true, true),
+            ("Bash", false, false),
+        ] {
+            assert_eq!((about(rule, Reading::Wide), about(rule, Reading::Narrow)), (wide, narrow), "{rule}");
+        }
     }
 
     fn hit(text: &str, reading: Reading, path: &str) -> bool {

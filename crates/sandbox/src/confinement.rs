@@ -29,6 +29,9 @@ pub struct Confinement {
     /// Files and folders that can be neither read nor written nor replaced. What does not exist yet below a writable folder cannot be made
     /// (as a folder where the path ends with `/`).
     pub masked: Vec<HostPath>,
+    /// Folders that are empty but for what is granted below them, and in which nothing else can be made: in a home of the command's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hollow: Vec<HostPath>,
     /// Files and folders below writable ones that cannot be written, renamed or replaced; the same for what does not exist yet.
     pub read_only: Vec<HostPath>,
     /// Files shown under another path: certificates, name resolution, a client's own copies.
@@ -74,6 +77,7 @@ impl Confinement {
             layered: Vec::new(),
             readable: Vec::new(),
             masked: Vec::new(),
+            hollow: Vec::new(),
             read_only: Vec::new(),
             binds: Vec::new(),
             links: Vec::new(),

@@ -41,7 +41,7 @@ pub struct AttestArgs {
 pub enum AttestationCommand {
     /// Check an attestation's form, instance, key, signature and time. The result is recorded.
     #[command(after_help = "Examples:\n  writ attestation verify plan.attestation.json\n  writ attestation verify \
-        https://writ.example/.well-known/attestations/….json --trust https://writ.example\n  writ attestation verify a.json --registry \
+        https://writ.example/.well-known/attestations/….json \\\n    --trust https://writ.example\n  writ attestation verify a.json --registry \
         recourse-keys.json   without any network\n  writ attestation verify report.json --mode verify   a report need not have one\n\nExit \
         codes: 0 go on, 1 the file or the registry cannot be read, 2 wrong usage, 3 not valid, 4 the registry's file is malformed.")]
     Verify {

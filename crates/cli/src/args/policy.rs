@@ -163,7 +163,7 @@ pub enum KeysCommand {
     /// Say whose policies you accept: whoever has a key, a certificate under a root, or an identity.
     #[command(
         after_help = "Examples:\n  writ keys trust team.pem.pub\n  writ keys trust --ca root.pem --name 'CN=Release,O=Example'\n  writ keys trust \
-                      --sigstore trusted_root.json --issuer https://accounts.google.com --identity me@example.org\n\nA certificate authority \
+                      --sigstore trusted_root.json \\\n    --issuer https://accounts.google.com --identity me@example.org\n\nA certificate authority \
                       without --name vouches for everybody to whom it gives a certificate."
     )]
     Trust(TrustedArgs),

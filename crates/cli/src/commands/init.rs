@@ -12,6 +12,7 @@ use writ_core::regular_file;
 use writ_engine::Home;
 use writ_engine::governing::{self, starter};
 use writ_engine::setup::install::{self, Target};
+use writ_evidence::keys;
 
 use crate::args::InitArgs;
 use crate::commands::agentfile;
@@ -88,6 +89,9 @@ fn put_in(place: &Place, home: &Home) -> Result<(), Failure> {
             ClientVersion::ON_FAILURE
         ));
     }
+    if !place.client.is_tried() {
+        output::line(format!("{} {}", output::warn("warning:"), untried(place.client)));
+    }
     let pin = place.client.settings().and_then(Settings::pin);
     if let Some(pin) = pin.filter(|pin| !is_pinned(pin)) {
         output::line(format!("  {} {}", output::dim("better:"), pin.how));
@@ -107,11 +111,13 @@ fn places(args: &InitArgs, home: &Home, cwd: &Path) -> Result<Vec<Place>, Failur
             "no agent client is found here: `writ init --client NAME` installs for one all the same",
         ));
     }
+    // A repository's settings could name one that is everywhere the same.
+    let name = format!("writ-{:016x}", keys::random().map_err(Failure::could_not)? >> 64);
     let spec = |client: &dyn Client| {
         let is_default = client.name() == DEFAULT.name();
         let version = if is_default { client_version(args.client_version.as_deref())? } else { None };
         let on_failure_block = version.is_none_or(ClientVersion::blocks_on_failure);
-        Ok::<_, Failure>(HookSpec { command: command()?, on_failure_block })
+        Ok::<_, Failure>(HookSpec { command: command()?, on_failure_block, name: Some(name.clone()) })
     };
     let place = |client: &'static dyn Client| {
         Ok(Place { client, path: settings_path(client, home, cwd, args)?, spec: spec(client)? })
@@ -119,9 +125,15 @@ fn places(args: &InitArgs, home: &Home, cwd: &Path) -> Result<Vec<Place>, Failur
     clients.into_iter().map(place).collect()
 }
 
+/// What is to be known of a client that nobody has tried.
+pub fn untried(client: &dyn Client) -> String {
+    format!("`{}` is held as its documents say: this was not tried with the real client", client.name())
+}
+
 /// Whether the administrator of this machine holds a client's switches.
 pub fn is_pinned(pin: &Pin) -> bool {
-    regular_file::text(Path::new(pin.file), MAX_PIN).is_ok_and(|text| (pin.is_in)(&text))
+    let elsewhere = pin.moved_by.is_some_and(|name| std::env::var_os(name).is_some());
+    !elsewhere && regular_file::text(Path::new(pin.file), MAX_PIN).is_ok_and(|text| (pin.is_in)(&text))
 }
 
 /// Whether a client is on this machine: its program is in `PATH`, or its user's own folder is there.

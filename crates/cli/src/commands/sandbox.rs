@@ -93,6 +93,7 @@ fn show(order: &Order, said: &Said) {
         ("readable", &confinement.readable),
         ("read-only", &confinement.read_only),
         ("masked", &confinement.masked),
+        ("hollow", &confinement.hollow),
     ];
     for (name, paths) in lists {
         several(name, paths.iter().map(|path| path.as_path().to_string_lossy().into_owned()));

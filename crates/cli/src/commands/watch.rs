@@ -30,12 +30,12 @@ struct Line<'a> {
 /// Follows it to its end.
 pub fn run(args: &WatchArgs) -> Result<(), Failure> {
     let store = store(&environment::home())?;
-    let id = match &args.session {
-        Some(named) => session_lookup::session(&store, Some(named))?,
-        None => newest(&store, args.format.format)?,
+    let (id, began) = match &args.session {
+        Some(named) => (session_lookup::session(&store, Some(named))?, false),
+        None => open(&store, args.format.format)?,
     };
     let mut view = View::of(&store, &id).map_err(Failure::could_not)?;
-    let mut shown = if args.all { 0 } else { view.entries.len() };
+    let mut shown = if args.all || began { 0 } else { view.entries.len() };
     // What has not come to its end when it is told: a call's result comes later, and has no line of its own.
     if args.format.format == Format::Human {
         output::note(format!(
@@ -65,18 +65,26 @@ pub fn run(args: &WatchArgs) -> Result<(), Failure> {
     }
 }
 
-/// The newest session of this repository; waits for the first one.
-fn newest(store: &Store, format: Format) -> Result<SessionId, Failure> {
+/// The newest session of this repository that is open; waits for the next one where there is none. Whether it began meanwhile.
+fn open(store: &Store, format: Format) -> Result<(SessionId, bool), Failure> {
     let cwd = environment::cwd()?;
-    let mut told = format == Format::Json;
+    let (mut waited, mut over) = (false, None);
     loop {
         match verify::newest(store, governing::repository(&cwd)) {
-            Ok(id) => return Ok(id),
-            Err(VerifyError::NoSession { .. }) => {}
+            Ok(id) if over.as_ref() != Some(&id) => {
+                if waited || !View::of(store, &id).map_err(Failure::could_not)?.ended {
+                    return Ok((id, waited));
+                }
+                over = Some(id);
+            }
+            Ok(_) | Err(VerifyError::NoSession { .. }) => {}
             Err(error) => return Err(session_lookup::failure(error)),
         }
-        if !std::mem::replace(&mut told, true) {
+        if !std::mem::replace(&mut waited, true) && format != Format::Json {
             output::note("waiting for a session of this repository");
+        }
+        if output::gone() {
+            return Err(Failure::No);
         }
         thread::sleep(PAUSE);
     }

@@ -46,6 +46,9 @@ fn last(format: Format) -> Result<(), Failure> {
     let here = environment::cwd()?;
     let found = denied::last(&store, governing::repository(&here), false).map_err(Failure::could_not)?;
     let Some(stopped) = found else {
+        if format == Format::Json {
+            output::print_json(&None::<()>);
+        }
         output::note("no call was denied in this repository");
         return Err(Failure::No);
     };

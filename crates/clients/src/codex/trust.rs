@@ -28,6 +28,8 @@ pub const PIN: Pin = Pin {
     how: "as root, put `[features]` with `hooks = true` into /etc/codex/requirements.toml: no settings file and no option switches \
           hooks off then",
     held: &["`--disable hooks`", "`[features] hooks = false` in the user's config.toml or a trusted project's"],
+    holds: &["features.hooks", "features.codex_hooks"],
+    moved_by: None,
     open: &[
         "hooks that nobody trusted are left out in silence; `allow_managed_hooks_only` leaves out all but the administrator's",
     ],
@@ -125,7 +127,10 @@ pub fn install(text: Option<&str>, settings: &Path, installed: &str) -> Result<E
     }
     let changed = if edited == text { Vec::new() } else { vec!["trusted_hash"] };
     let edited = if changed.is_empty() { text.to_owned() } else { edited };
-    let config = read(&edited)?;
+    let config = read(&edited).map_err(|_closed| SettingsError::Shape {
+        pointer: "/hooks".to_owned(),
+        expected: "a table that can be added to: write `[hooks.state]` in the place of `hooks = { … }` or `state = { … }`",
+    })?;
     if all(settings, installed)
         .iter()
         .any(|trusted| !trusted.of(&config).is_some_and(|state| is_trusted(state, trusted)))
@@ -237,7 +242,7 @@ mod tests {
 
     #[test]
     fn trust_is_put_in_and_taken_out_to_the_byte() {
-        let spec = HookSpec { command: "/opt/writ".to_owned(), on_failure_block: false };
+        let spec = HookSpec { command: "/opt/writ".to_owned(), on_failure_block: false, name: None };
         let installed = settings::install(None, &spec).unwrap().text;
         let path = Path::new("/home/u \"x/.codex/hooks.json");
         for text in [
@@ -259,7 +264,7 @@ mod tests {
 
     #[test]
     fn what_somebody_else_said_stays() {
-        let spec = HookSpec { command: "writ".to_owned(), on_failure_block: false };
+        let spec = HookSpec { command: "writ".to_owned(), on_failure_block: false, name: None };
         let installed = settings::install(None, &spec).unwrap().text;
         let path = Path::new("/h/.codex/hooks.json");
         let key = "[hooks.state.\"/h/.codex/hooks.json:stop:0:0\"]\n";

@@ -17,8 +17,18 @@ use crate::usage::{Rate, Spoken, Tokens};
 use crate::work::{Action, Change, Replacement};
 
 /// What no log tells.
-pub const UNSEEN: [&str; 1] =
-    ["which of several equal calls a hook was asked about: they are told apart by their order alone"];
+pub const UNSEEN: [&str; 2] = [
+    "which of several equal calls a hook was asked about: they are told apart by their order alone",
+    "what the client reads by itself of a shell that ended in the background (`read_bash`)",
+];
+
+/// Whether the client made a call by itself: its own have an id of another form than the model's.
+fn is_own(call: &Value) -> bool {
+    let id = text(call, "toolCallId").unwrap_or_default();
+    let mut parts = id.split('-').map(|part| (part.len(), part.bytes().all(|byte| byte.is_ascii_hexdigit())));
+    let is_uuid = [8, 4, 4, 4, 12].iter().all(|length| parts.next() == Some((*length, true))) && parts.next().is_none();
+    text(call, "toolName") == Some("read_bash") && is_uuid
+}
 
 /// Its lines.
 pub struct Events;
@@ -46,7 +56,7 @@ fn outcome(data: &Value) -> Outcome {
 
 impl Lines for Events {
     fn tell(&self, entry: &Value, take: &mut dyn FnMut(Told<'_>)) {
-        if let Some(call) = data(entry, "tool.execution_start") {
+        if let Some(call) = data(entry, "tool.execution_start").filter(|call| !is_own(call)) {
             let told = || {
                 let (name, arguments) = (text(call, "toolName")?, call.get("arguments")?);
                 Some(Call {

@@ -40,6 +40,8 @@ pub const PIN: Pin = Pin {
     is_in: pins,
     how: "as root, run `writ init --client copilot --managed`: no settings file switches those hooks off",
     held: &["`\"disableAllHooks\": true` in a trusted repository's .github/copilot/settings.json"],
+    holds: &["disableAllHooks"],
+    moved_by: None,
     open: &[],
 };
 

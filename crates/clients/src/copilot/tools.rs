@@ -6,6 +6,7 @@
 use writ_core::json::Value;
 use writ_core::{Search, ToolCall, ToolKind};
 
+use crate::input::Input;
 use crate::patch;
 
 /// Tools that concern the client alone.
@@ -47,49 +48,50 @@ pub fn asked(tool: String, input: Value, cwd: &str) -> ToolCall {
 }
 
 fn kind(tool: &str, input: &Value) -> Result<ToolKind, String> {
-    let optional = |name: &str| match input.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => value.as_str().map(|text| Some(text.to_owned())).ok_or(format!("`{name}` is not a text")),
-    };
-    let text = |name: &str| optional(name)?.ok_or_else(|| format!("`{tool}` without a text `{name}`"));
-    let path = || text("path").map(|path| vec![path]);
+    let input = Input::of(tool, input);
+    let path = || input.file("path");
     // One folder or file, or a list of them, by either name.
     let folders = || {
-        let mut all: Vec<String> = optional("path")?.into_iter().collect();
-        match input.get("paths") {
+        let mut all: Vec<String> = input.optional("path")?.into_iter().collect();
+        match input.value().get("paths") {
             None | Some(Value::Null) => {}
             Some(Value::Array(of)) => {
                 let of: Option<Vec<&str>> = of.iter().map(Value::as_str).collect();
                 all.extend(of.ok_or("`paths` is no list of texts")?.into_iter().map(str::to_owned));
             }
-            Some(_) => all.extend(optional("paths")?),
+            Some(_) => all.extend(input.optional("paths")?),
         }
         let mut all = all.into_iter();
         Ok::<_, String>((all.next(), all.collect::<Vec<String>>()))
     };
     Ok(match tool {
-        "bash" => ToolKind::Shell { command: text("command")? },
+        "bash" => ToolKind::Shell { command: input.text("command")? },
         // What is typed into a shell that runs is a line of it.
-        "write_bash" => ToolKind::Shell { command: text("input")? },
+        "write_bash" => ToolKind::Shell { command: input.text("input")? },
         "view" => ToolKind::Read { paths: path()? },
         "create" => ToolKind::Write { paths: path()? },
         "edit" => ToolKind::edit(path()?),
         // The patch is the whole input.
-        "apply_patch" => match input.as_str() {
+        "apply_patch" => match input.value().as_str() {
             Some(patch) => patch::kind(patch)?,
-            None => patch::kind(&text("input").or_else(|_| text("patch"))?)?,
+            None => patch::kind(&input.text("input").or_else(|_| input.text("patch"))?)?,
         },
         "grep" | "rg" => {
             let (path, others) = folders()?;
-            ToolKind::Search(Search::Contents { path, others, glob: optional("glob")?, file_type: optional("type")? })
+            ToolKind::Search(Search::Contents {
+                path,
+                others,
+                glob: input.optional("glob")?,
+                file_type: input.optional("type")?,
+            })
         }
         "glob" => {
             let (path, others) = folders()?;
-            ToolKind::Search(Search::Names { path, others, pattern: text("pattern")? })
+            ToolKind::Search(Search::Names { path, others, pattern: input.text("pattern")? })
         }
-        "web_fetch" => ToolKind::Fetch { url: text("url")? },
+        "web_fetch" => ToolKind::Fetch { url: input.text("url")? },
         "web_search" => ToolKind::WebSearch,
-        "task" => ToolKind::Delegate { subagent: optional("agent_type")?.unwrap_or_default() },
+        "task" => input.delegate("agent_type")?,
         own if OWN.contains(&own) => ToolKind::Own,
         other => match other.split_once('-') {
             Some((server, tool)) => ToolKind::Mcp { server: server.to_owned(), tool: tool.to_owned() },

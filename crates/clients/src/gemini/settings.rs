@@ -25,6 +25,9 @@ const RELOADED: [(&str, &str); 4] = [
     ("tmp/**/*.jsonl", "a transcript of the client"),
 ];
 
+/// What names of Writ's hooks begin with. The client switches off by name what has one, and by its command what has none.
+const NAMED: &str = "writ-";
+
 /// The administrator's file.
 const MANAGED: &str = "/etc/gemini-cli/settings.json";
 
@@ -34,8 +37,10 @@ pub const PIN: Pin = Pin {
     is_in: pins,
     how: "as root, put `\"hooksConfig\": {\"enabled\": true}` into /etc/gemini-cli/settings.json: no project switches all hooks off then",
     held: &["`hooksConfig.enabled: false` in the user's or a trusted project's settings"],
+    holds: &["hooksConfig.enabled"],
+    moved_by: Some("GEMINI_CLI_SYSTEM_SETTINGS_PATH"),
     open: &[
-        "`hooksConfig.disabled` with the hook's command, in any settings file",
+        "`hooksConfig.disabled` with the hook's name (which `writ init` made up), in any settings file",
         "`\"hooks\": null` in a project, for the user's own hooks",
     ],
 };
@@ -45,11 +50,12 @@ const FORM: Form = Form { events: &EVENTS, grouped: true, item: group, is_ours, 
 const TIMEOUT: Timeout = Timeout { member: "timeout", second: 1000, least: TIMEOUT_SECONDS };
 
 fn group(event: &'static str, spec: &HookSpec) -> Value {
-    let entry = object([
+    let named = spec.name.iter().map(|name| ("name", Value::from(name.as_str())));
+    let entry = object(named.chain([
         ("type", Value::from("command")),
         ("command", Value::from(guard::line(&spec.command, NAME, event))),
         ("timeout", Value::from(TIMEOUT.second * TIMEOUT_SECONDS)),
-    ]);
+    ]));
     object([("hooks", Value::Array(vec![entry]))])
 }
 
@@ -86,7 +92,11 @@ pub fn inspect(text: Option<&str>) -> Result<Installed, SettingsError> {
 
 /// Puts the hooks in.
 pub fn install(text: Option<&str>, spec: &HookSpec) -> Result<Edited, SettingsError> {
-    hooks_file::install(text, spec, &FORM)
+    // One that has a name keeps it.
+    let settings = read(text.unwrap_or_default());
+    let found = hooks_file::ours(&settings, &FORM);
+    let name = found.iter().find_map(|found| found.entry_value.get("name")?.as_str().map(str::to_owned));
+    hooks_file::install(text, &HookSpec { name: name.or_else(|| spec.name.clone()), ..spec.clone() }, &FORM)
 }
 
 /// Takes them out.
@@ -104,7 +114,7 @@ pub fn switches(text: &str) -> Vec<String> {
     let config = settings.get("hooksConfig");
     let off = config.and_then(|config| config.get("enabled")).and_then(Value::as_bool) == Some(false);
     let named = config.and_then(|config| config.get("disabled")).and_then(Value::as_array).unwrap_or_default();
-    let ours = named.iter().filter_map(Value::as_str).any(|line| guard::is_of(line, NAME));
+    let ours = named.iter().filter_map(Value::as_str).any(|line| guard::is_of(line, NAME) || line.starts_with(NAMED));
     let none = settings.get("hooks") == Some(&Value::Null);
     let found = [(off, "hooksConfig.enabled"), (ours, "hooksConfig.disabled"), (none, "hooks")];
     found.into_iter().filter(|(is, _)| *is).map(|(_, name)| name.to_owned()).collect()

@@ -6,6 +6,8 @@
 use writ_core::json::Value;
 use writ_core::{Search, ToolCall, ToolKind};
 
+use crate::input::{Input, folder_of};
+
 /// Tools that concern the client alone.
 const OWN: [&str; 11] = [
     "write_todos",
@@ -28,46 +30,37 @@ pub fn call(tool: String, input: Value, cwd: &str, server: Option<(String, Strin
         None => kind(&tool, &input).unwrap_or_else(|why| ToolKind::Malformed { why }),
     };
     // A shell call may name its own folder.
-    let folder = ["dir_path", "directory"].iter().find_map(|name| input.get(name)).and_then(Value::as_str);
-    let folder = folder.filter(|folder| !folder.is_empty() && matches!(kind, ToolKind::Shell { .. }));
-    let kind = match folder {
+    let folder = ["dir_path", "directory"].iter().find_map(|name| input.get(name));
+    let cwd = folder_of(&kind, folder, cwd);
+    let kind = match folder.and_then(Value::as_str).filter(|_| matches!(kind, ToolKind::Shell { .. })) {
         Some(folder) if meant(folder).len() > 1 => {
             ToolKind::Malformed { why: format!("`{folder}` may mean several folders to the client") }
         }
         _ => kind,
     };
-    let cwd = match folder {
-        Some(folder) if folder.starts_with('/') => folder.to_owned(),
-        Some(folder) => format!("{cwd}/{folder}"),
-        None => cwd.to_owned(),
-    };
     ToolCall::of(tool, kind, input, cwd)
 }
 
 fn kind(tool: &str, input: &Value) -> Result<ToolKind, String> {
-    let optional = |name: &str| match input.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => value.as_str().map(|text| Some(text.to_owned())).ok_or(format!("`{name}` is not a text")),
-    };
-    let text = |name: &str| optional(name)?.ok_or_else(|| format!("`{tool}` without a text `{name}`"));
-    let file = || text("file_path").map(|path| meant(&path));
+    let input = Input::of(tool, input);
+    let file = || input.text("file_path").map(|path| meant(&path));
     // The folder as it stands, and what else it may mean.
     let folder = || {
-        let found = optional("dir_path")?.or(optional("path")?);
+        let found = input.optional("dir_path")?.or(input.optional("path")?);
         let mut all = found.iter().flat_map(|path| meant(path));
         Ok::<_, String>((all.next(), all.collect::<Vec<String>>()))
     };
     Ok(match tool {
-        "run_shell_command" => ToolKind::Shell { command: text("command")? },
+        "run_shell_command" => ToolKind::Shell { command: input.text("command")? },
         "read_file" => ToolKind::Read { paths: file()? },
         "write_file" => ToolKind::Write { paths: file()? },
         "replace" => ToolKind::Edit { paths: file()?, searched: true },
         "glob" => {
             let (path, others) = folder()?;
-            ToolKind::Search(Search::Names { path, others, pattern: text("pattern")? })
+            ToolKind::Search(Search::Names { path, others, pattern: input.text("pattern")? })
         }
         "grep_search" | "search_file_content" => {
-            let glob = optional("include_pattern")?.or(optional("include")?);
+            let glob = input.optional("include_pattern")?.or(input.optional("include")?);
             let (path, others) = folder()?;
             ToolKind::Search(Search::Contents { path, others, glob, file_type: None })
         }
@@ -75,10 +68,10 @@ fn kind(tool: &str, input: &Value) -> Result<ToolKind, String> {
             let (path, others) = folder()?;
             ToolKind::Search(Search::Folder { path, others })
         }
-        "read_many_files" => many(input)?,
-        "web_fetch" => fetch(&text("prompt").or_else(|_| text("url"))?)?,
+        "read_many_files" => many(input.value())?,
+        "web_fetch" => fetch(&input.text("prompt").or_else(|_| input.text("url"))?)?,
         "google_web_search" => ToolKind::WebSearch,
-        "invoke_agent" => ToolKind::Delegate { subagent: optional("agent_name")?.unwrap_or_default() },
+        "invoke_agent" => input.delegate("agent_name")?,
         own if OWN.contains(&own) => ToolKind::Own,
         other => match other.strip_prefix("mcp_").and_then(|rest| rest.split_once('_')) {
             Some((server, tool)) => ToolKind::Mcp { server: server.to_owned(), tool: tool.to_owned() },

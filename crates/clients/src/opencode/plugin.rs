@@ -32,6 +32,8 @@ pub const PIN: Pin = Pin {
     how: "as root, copy the plugin to /etc/opencode/writ.js and put `\"plugin\": [\"file:///etc/opencode/writ.js\"]` into \
           /etc/opencode/opencode.json",
     held: &["whoever can write to the user's plugins"],
+    holds: &[],
+    moved_by: None,
     open: &["`--pure` and `OPENCODE_PURE=1`, for the administrator's plugins too"],
 };
 
@@ -134,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_plugin_names_its_program_and_is_known_again() {
-        let spec = HookSpec { command: "/o \"p\"/writ".to_owned(), on_failure_block: false };
+        let spec = HookSpec { command: "/o \"p\"/writ".to_owned(), on_failure_block: false, name: None };
         let once = install(None, &spec).unwrap();
         assert!(once.text.contains(r#"const PROGRAM = "/o \"p\"/writ""#));
         assert!(install(Some(&once.text), &spec).unwrap().changed.is_empty());

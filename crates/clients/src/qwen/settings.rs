@@ -46,6 +46,8 @@ pub const PIN: Pin = Pin {
     is_in: pins,
     how: "as root, put `\"disableAllHooks\": false` into /etc/qwen-code/settings.json: no project switches hooks off then",
     held: &["`\"disableAllHooks\": true` in the user's or the project's settings"],
+    holds: &["disableAllHooks"],
+    moved_by: Some("QWEN_CODE_SYSTEM_SETTINGS_PATH"),
     open: &["`--safe-mode` and `--bare`"],
 };
 

@@ -102,7 +102,7 @@ pub const HANDED_IN: [&str; 2] = ["/run/secrets", "/var/run/secrets"];
 
 /// Names which shells, editors and clients obey outside the sandbox: kept in the policy's folder, also where they are not there yet, and in
 /// the one a call starts in. A last `/` is a folder.
-pub const KEPT: [&str; 15] = [
+pub const KEPT: [&str; 18] = [
     ".claude/",
     ".mcp.json",
     ".codex/",
@@ -112,6 +112,9 @@ pub const KEPT: [&str; 15] = [
     "opencode.json",
     "opencode.jsonc",
     ".cursor/",
+    ".factory/",
+    "crush.json",
+    ".crush.json",
     ".vscode/",
     ".idea/",
     ".zed/",

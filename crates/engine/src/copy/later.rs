@@ -9,7 +9,7 @@ use super::tree::{Kind, Node};
 use crate::confine::places::{GIT_OBEYS, KEPT, KEPT_IF_THERE};
 
 /// Files whose lines run when somebody builds, tests, installs or opens the folder.
-const BUILDS: [&str; 44] = [
+const BUILDS: [&str; 71] = [
     "package.json",
     "makefile",
     "gnumakefile",
@@ -54,20 +54,70 @@ const BUILDS: [&str; 44] = [
     ".yarnrc.yml",
     "rust-toolchain.toml",
     "lefthook.yml",
+    ".justfile",
+    "build",
+    "workspace",
+    "build.bazel",
+    "module.bazel",
+    ".bazelrc",
+    "sconstruct",
+    "build.sbt",
+    "composer.json",
+    "package.swift",
+    "go.mod",
+    "tiltfile",
+    "vagrantfile",
+    "azure-pipelines.yml",
+    ".yarnrc",
+    ".pnp.cjs",
+    ".pnpmfile.cjs",
+    "gulpfile.js",
+    "gruntfile.js",
+    ".eslintrc.js",
+    ".eslintrc.cjs",
+    ".devcontainer.json",
+    ".exrc",
+    ".nvim.lua",
+    ".dir-locals.el",
+    ".gdbinit",
+    ".tool-versions",
 ];
+/// Tools whose configuration is a program, `<tool>.config.<js, ts …>`: who tests, bundles, or opens the folder runs it.
+const CONFIGURED: [&str; 14] = [
+    "jest",
+    "vite",
+    "vitest",
+    "webpack",
+    "rollup",
+    "babel",
+    "eslint",
+    "playwright",
+    "next",
+    "nuxt",
+    "svelte",
+    "astro",
+    "postcss",
+    "tailwind",
+];
+/// What later agents are told.
+const TOLD: [&str; 6] = ["claude.md", "agents.md", "gemini.md", "qwen.md", ".cursorrules", "copilot-instructions.md"];
 /// Folders of the same kind.
-const FOLDERS: [(&str, &str); 6] = [
+const FOLDERS: [(&str, &str); 10] = [
     (".github/workflows", "CI"),
     (".circleci", "CI"),
     (".buildkite", "CI"),
     (".husky", "git hooks"),
     (".devcontainer", "editors' tasks"),
     (".cargo", "build"),
+    (".mvn", "build"),
+    (".yarn", "build"),
+    (".mise", OBEYED),
+    (".fleet", "editors' tasks"),
 ];
 /// Folders from which programs are taken.
-const PROGRAMS: [&str; 3] = ["node_modules/.bin", ".venv/bin", "venv/bin"];
+const PROGRAMS: [&str; 4] = ["node_modules/.bin", ".venv/bin", "venv/bin", "env/bin"];
 /// Endings of files that say how something is built or run.
-const ENDINGS: [&str; 7] = ["mk", "cmake", "gradle", "csproj", "vcxproj", "pth", "service"];
+const ENDINGS: [&str; 8] = ["mk", "cmake", "gradle", "csproj", "vcxproj", "pth", "service", "code-workspace"];
 
 const OBEYED: &str = "shells, editors or clients obey it";
 const PROGRAM: &str = "a program that is found by its name";
@@ -140,7 +190,13 @@ fn built(parts: &[String]) -> Option<&'static str> {
     if name == "git-rebase-todo" {
         return Some("git runs its lines as the rebase goes on");
     }
+    if TOLD.contains(&name) {
+        return Some("later agents are told what it says");
+    }
     let ending = Path::new(name).extension().and_then(|ending| ending.to_str());
+    if name.split_once(".config.").is_some_and(|(tool, _)| CONFIGURED.contains(&tool)) {
+        return Some("build");
+    }
     (BUILDS.contains(&name) || ending.is_some_and(|ending| ENDINGS.contains(&ending))).then_some("build")
 }
 

@@ -90,6 +90,12 @@ impl HeldTo {
         let digest = Digest::of(&whole).hex();
         SessionId::new(format!("{TOOLS}{agent}-{}", digest.get(..16).unwrap_or_default()))
     }
+
+    /// Whether calls under it are counted, by a rate or a limit: then another session would begin the count anew.
+    pub fn counts(&self, home: &Home) -> Result<bool, GoverningError> {
+        let opened = kept::open_whole(&self.path, self.bytes.clone(), &Trust::open(home.state.as_deref()))?;
+        Ok(opened.counted().any(|(_, policy)| !policy.limits().is_empty() || !policy.rates().is_empty()))
+    }
 }
 
 impl Gate {

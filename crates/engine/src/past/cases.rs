@@ -114,6 +114,9 @@ pub enum CasesError {
         /// Where they would be.
         wanted: PathBuf,
     },
+    /// A file without a case.
+    #[error("{} holds no cases: write one JSON object a line, {{\"line\": \"git push\", \"expect\": \"ask\"}}", .0.display())]
+    Empty(PathBuf),
     /// It cannot be read.
     #[error("{}: {source}", path.display())]
     Io {
@@ -150,7 +153,11 @@ pub fn check(path: &Path, governing: &Governing, client: &dyn Client, home: &Hom
     let judge = Sessionless::new(governing, home);
     let root = governing.path.parent().unwrap_or(Path::new("/"));
     let mut out = Vec::new();
-    for (at, case) in read(path)?.into_iter().enumerate() {
+    let cases = read(path)?;
+    if cases.is_empty() {
+        return Err(CasesError::Empty(path.to_owned()));
+    }
+    for (at, case) in cases.into_iter().enumerate() {
         let call = case.call(root).map_err(|why| malformed(path, at, why))?;
         let caller = case.agent.as_deref().map_or(Caller::Main, Caller::SubAgent);
         let decision = judge.decide(&call, caller, client);
@@ -179,8 +186,9 @@ fn read(path: &Path) -> Result<Vec<Case>, CasesError> {
         ErrorKind::FileTooLarge => malformed(path, 0, format!("the file is larger than {} MiB", MAX_BYTES >> 20)),
         _ => CasesError::Io { path: path.to_owned(), source },
     })?;
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
     if bytes.trim_ascii_start().starts_with(b"[") {
-        return json::from_slice_with(&bytes, Limits::OURS).map_err(|error| malformed(path, 0, error));
+        return json::from_slice_with(bytes, Limits::OURS).map_err(|error| malformed(path, 0, error));
     }
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
     let case = |(at, line): (usize, &[u8])| {

@@ -183,10 +183,11 @@ impl<'a> Session<'a> {
         Ok(sequence)
     }
 
-    /// Seals a row that came when the session was over: no stop will come that seals it. Where another process has the key that signs,
-    /// that one is asked once this is done (`notary::late`).
+    /// Seals a row that came when the session was over, or whose client tells no end: no stop will come that seals it. Where another process
+    /// has the key that signs, that one is asked once this is done (`notary::late`), and of a session that is over alone.
     fn seal_late(&mut self) -> Result<(), SessionError> {
-        let late = mem::replace(&mut self.over, self.state.over);
+        let endless = self.client.is_some_and(|client| !client.tells_of_ends());
+        let late = mem::replace(&mut self.over, self.state.over) || endless;
         let elsewhere = self.state.custody.is_some() && self.home.keeper.is_none();
         if late && !elsewhere { seal::seal(self) } else { Ok(()) }
     }

@@ -226,6 +226,11 @@ fn read(path: &Path) -> Result<Option<String>, InstallError> {
         Ok(bytes) => String::from_utf8(bytes)
             .map(Some)
             .map_err(|error| io(path, std::io::Error::new(ErrorKind::InvalidData, error.utf8_error()))),
+        // What a link leads to may come back; a file in its place would take the link away.
+        Err(error) if error.kind() == ErrorKind::NotFound && path.is_symlink() => {
+            let why = "it is a symbolic link to what is not there: make that, or take the link away";
+            Err(io(path, std::io::Error::new(ErrorKind::NotFound, why)))
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(io(path, error)),
     }

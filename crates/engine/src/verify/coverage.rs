@@ -3,7 +3,7 @@
 //! The transcript is the client's own word and can be edited, so it proves nothing by itself; it can only accuse. A call that
 //! it holds and the ledger does not was not observed. Neither file is held in memory: of a call there are 32 bytes.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -168,6 +168,9 @@ struct Pass<'a> {
     /// Of clients that tell no ids: how often each call was told, and what stands for each.
     keyed: HashMap<Name, u64>,
     times: HashMap<Name, String>,
+    /// Calls without a row, until it is known whether the client itself refused them, and those that it did: they never began.
+    waiting: Vec<(Name, String, bool)>,
+    never_began: HashSet<Name>,
 }
 
 impl Pass<'_> {
@@ -207,21 +210,47 @@ impl Pass<'_> {
             return;
         }
         if known != Some(tool) {
-            self.unobserved.count += 1;
             let text = format!("{} {}", call.tool, call.call_id);
-            if known.is_some() {
-                self.findings.apart(format!("{text}: that id is on record as a call of another tool"));
-            }
-            self.findings.apart(format!("unobserved: {text}"));
-            if self.unobserved.calls.len() < MOST {
-                self.unobserved.calls.push(text);
+            if self.waiting.len() < ROOM {
+                self.waiting.push((id, text, known.is_some()));
+            } else {
+                self.accuse(text, known.is_some());
             }
         }
     }
 
-    fn result(&mut self, call_id: &str, completed: bool) {
+    fn accuse(&mut self, text: String, is_another: bool) {
+        self.unobserved.count += 1;
+        if is_another {
+            self.findings.apart(format!("{text}: that id is on record as a call of another tool"));
+        }
+        self.findings.apart(format!("unobserved: {text}"));
+        if self.unobserved.calls.len() < MOST {
+            self.unobserved.calls.push(text);
+        }
+    }
+
+    /// Every transcript is told: what waits is accused, but for what never began. Returns how many those are.
+    fn settle(&mut self) -> usize {
+        let (never, accused): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|(id, _, is_another)| !is_another && self.never_began.contains(id));
+        accused.into_iter().for_each(|(_, text, is_another)| self.accuse(text, is_another));
+        never.len()
+    }
+
+    fn result(&mut self, call_id: &str, outcome: Outcome) {
         let id = self.times.get(&name(call_id)).map_or_else(|| name(call_id), |told| name(told));
-        let Some(decided) = self.seen.decided.get_mut(&id) else { return };
+        let completed = outcome == Outcome::Completed;
+        let Some(decided) = self.seen.decided.get_mut(&id) else {
+            if outcome == Outcome::Refused && self.never_began.len() < ROOM {
+                self.never_began.insert(id);
+            } else {
+                // Another result of it says otherwise.
+                self.never_began.remove(&id);
+            }
+            return;
+        };
         if decided.told == 0 || std::mem::replace(&mut decided.settled, true) || !decided.denied {
             return;
         }
@@ -280,11 +309,23 @@ fn compare(
         return without("the session names no transcript".to_owned(), &findings);
     };
     let (unknown, keyed, times) = (HashMap::new(), HashMap::new(), HashMap::new());
-    let mut pass = Pass { seen: &mut seen, unknown, calls: 0, server_side: 0, unobserved, findings, keyed, times };
+    let (waiting, never_began) = (Vec::new(), HashSet::new());
+    let mut pass = Pass {
+        seen: &mut seen,
+        unknown,
+        calls: 0,
+        server_side: 0,
+        unobserved,
+        findings,
+        keyed,
+        times,
+        waiting,
+        never_began,
+    };
     let told = paths.iter().try_fold(true, |whole, main| {
         let told = tell(transcripts, main, &mut |told| match told {
             Told::Call(call) => pass.call(&call),
-            Told::Result { call_id, outcome } => pass.result(call_id, outcome("") == Outcome::Completed),
+            Told::Result { call_id, outcome } => pass.result(call_id, outcome("")),
             Told::Unreadable => {}
         });
         told.map(|all| whole && all)
@@ -297,6 +338,7 @@ fn compare(
             }
         })
     });
+    let never_began = pass.settle();
     let Pass { calls, server_side, unobserved, mut findings, .. } = pass;
     const UNREAD: &str = "parts of the transcript cannot be read";
     let whole = !matches!(told, Ok(false));
@@ -349,6 +391,9 @@ fn compare(
     let mut summary = format!("all {calls} calls of the transcript are on record");
     if server_side > 0 {
         summary.push_str(&format!(", {server_side} of them run by the model's provider, unseen by any hook"));
+    }
+    if never_began > 0 {
+        summary.push_str(&format!("; but for {never_began} that the client refused before it asked, as it says"));
     }
     (phase(report::Outcome::Passed, summary, blind().collect()), unobserved)
 }

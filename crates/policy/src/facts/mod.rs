@@ -150,6 +150,9 @@ pub(crate) struct TextFact {
     pub subject: Subject,
     /// The program's base name, the host, the type.
     pub name: String,
+    /// Where a program lies that is named by its path, as an `allow` rule names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span: Option<Span>,
     /// Pointers of `deny` and `requireApproval` rules that match; `false` where they only might.
@@ -439,7 +442,11 @@ impl Facts {
     /// Takes tokens out of names, hosts and paths (R8). What is judged is what is recorded.
     pub(crate) fn mask(&mut self) {
         let paths = self.paths.iter_mut().flat_map(|fact| [&mut fact.written, &mut fact.resolved]);
-        let texts = self.texts.iter_mut().flat_map(|fact| [&mut fact.name, &mut fact.text]);
+        let texts = self
+            .texts
+            .iter_mut()
+            .flat_map(|fact| [Some(&mut fact.name), Some(&mut fact.text), fact.place.as_mut()])
+            .flatten();
         for text in paths.chain(texts).chain(&mut self.malformed).chain(&mut self.starts) {
             replace(text, mask);
         }

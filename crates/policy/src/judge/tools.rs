@@ -109,8 +109,8 @@ impl Judge<'_> {
                 Some(rule) if rule.starts_with('/') => named = Some(rule),
                 Some(_) => {}
                 None => {
-                    let add =
-                        format!("{tool}:{}{}", text.name, if text.subject == Subject::Command { " *" } else { "" });
+                    let named = text.place.as_ref().unwrap_or(&text.name);
+                    let add = format!("{tool}:{named}{}", if text.subject == Subject::Command { " *" } else { "" });
                     self.not_allowed(text_match(text), &format!("{} `{}`", kind(text), text.name), &add);
                 }
             }

@@ -13,7 +13,7 @@ use super::open::Spelled;
 use super::paths::PATH_MAX;
 use super::pattern::rough_glob;
 use super::{Survey, allowed, hits};
-use crate::command::Candidate;
+use crate::command::{Candidate, is_by_path};
 use crate::facts::{Host, HostFact, PathFact, PathKind, SYNTAX, TextFact, UnresolvedFact, kind_word};
 use crate::glob::name::unquoted;
 use crate::ignore::toplevel;
@@ -134,7 +134,8 @@ impl Survey<'_> {
     }
 
     fn command(&mut self, command: &Command, analysis: &Analysis) {
-        let candidate = Candidate::of(command);
+        let place = self.place_of(command);
+        let candidate = Candidate::of(command).at(place.clone());
         self.label_text(|pattern| candidate.denied_by(pattern));
         let names = self.facts.names();
         let mut found = hits(self.policy, names, |pattern| candidate.denied_by(pattern));
@@ -147,6 +148,7 @@ impl Survey<'_> {
         self.facts.texts.push(TextFact {
             subject: Subject::Command,
             name: candidate.program().to_owned(),
+            place,
             span: Some(command.span),
             hits: found,
             allowed: named.or_else(|| needless.then(|| "writ:builtin".to_owned())),
@@ -154,6 +156,22 @@ impl Survey<'_> {
             possible: false,
             text: candidate.text(),
         });
+    }
+
+    /// Where the program lies that a command names by its path, symlinks followed: in each folder that it may start in the same.
+    fn place_of(&self, command: &Command) -> Option<String> {
+        let name = command.words.first().and_then(Word::literal).filter(|name| is_by_path(name))?;
+        let mut places = command.dirs.iter().map(|dir| {
+            let start = self.start(dir)?;
+            Some(self.world.resolve(&self.without_proc(&self.absolute(&start, &name))).path)
+        });
+        let first = places.next()??;
+        if places.any(|place| place.as_ref() != Some(&first)) {
+            return None;
+        }
+        let root = self.world.resolve(&self.policy.files.root).path;
+        let below = first.strip_prefix(&root).and_then(|rest| rest.strip_prefix('/'));
+        Some(below.map_or_else(|| first.clone(), |below| format!("./{below}")))
     }
 
     /// Whether a command that only a human may run is given to a copy of Writ's program.

@@ -323,6 +323,7 @@ impl Survey<'_> {
         self.facts.texts.push(TextFact {
             subject,
             name,
+            place: None,
             span: None,
             hits,
             allowed,

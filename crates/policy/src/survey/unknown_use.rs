@@ -119,6 +119,7 @@ impl Survey<'_> {
         self.facts.texts.push(TextFact {
             subject: Subject::Command,
             name: base.clone(),
+            place: None,
             span: Some(span),
             hits: found,
             allowed: Some("writ:possible".to_owned()),

@@ -180,7 +180,20 @@ impl Places {
             self.links.extend(target.links);
             self.entries.insert(target.path, Entry::Shown { source: source.path, folder, writable: bind.writable });
         }
+        for path in &confinement.hollow {
+            let path = look(path.as_path())?.path;
+            if matches!(self.cover(&path), Some((_, Entry::Temporary { .. }))) && !self.entries.has(&path) {
+                let entry = self.hollow();
+                self.entries.insert(path, entry);
+            }
+        }
         Ok(())
+    }
+
+    /// An empty folder in which what is granted can be shown.
+    fn hollow(&mut self) -> Entry {
+        self.hollow += 1;
+        Entry::Own { name: format!("hollow{}", self.hollow), writable: false }
     }
 
     fn readable(&mut self, path: PathBuf, folder: bool) {
@@ -340,11 +353,12 @@ impl Places {
         let shown = self.entries.all().filter(|(_, entry)| is_shown(entry));
         let above: BTreeSet<PathBuf> =
             shown.flat_map(|(path, _)| path.ancestors().skip(1)).map(Path::to_owned).collect();
-        for (path, entry) in &mut self.entries.0 {
-            if matches!(entry, Entry::Mask { folder: true, reserve: None }) && above.contains(Path::new(path)) {
-                *entry = Entry::Own { name: format!("hollow{}", self.hollow), writable: false };
-                self.hollow += 1;
-            }
+        let masked = self.entries.0.iter().filter(|(path, entry)| {
+            matches!(entry, Entry::Mask { folder: true, reserve: None }) && above.contains(Path::new(path))
+        });
+        for path in masked.map(|(path, _)| path.clone()).collect::<Vec<_>>() {
+            let entry = self.hollow();
+            self.entries.0.insert(path, entry);
         }
     }
 }

@@ -48,9 +48,16 @@ pub fn lay_out(mut places: Places, confinement: &Confinement, ground: Ground) ->
         steps.make(&below("root", name), MadeKind::Link(text(link.target.as_path())?))?;
     }
     let folder = look(confinement.folder.as_path())?.path;
-    if places.own_root && places.cover(&folder).is_none() && !places.entries.has(&folder) {
+    if places.own_root && !places.entries.has(&folder) {
         // The command starts there, whether or not anything in it is granted.
-        steps.make(&below("root", &folder), MadeKind::Folder(0o755))?;
+        match places.cover(&folder) {
+            None => steps.make(&below("root", &folder), MadeKind::Folder(0o755))?,
+            Some((above, Entry::Own { name, .. })) => {
+                let rest = folder.strip_prefix(above).unwrap_or(&folder);
+                steps.make(&below(name, rest), MadeKind::Folder(0o755))?;
+            }
+            Some(_) => {}
+        }
     }
     steps.finish(confinement, ground)
 }

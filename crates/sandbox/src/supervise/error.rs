@@ -62,6 +62,9 @@ pub enum RunError {
     /// Namespaces that runs share were asked for in vain.
     #[error("what runs share was not lent: {0}")]
     NotLent(io::Error),
+    /// What a command is handed leads past what is masked.
+    #[error("its {0} is a folder, which would lead past what is masked: give it a file, a pipe or /dev/null")]
+    Folder(&'static str),
     /// The first process inside ended without a word.
     #[error("the sandbox ended before the command began")]
     Silent,
@@ -80,6 +83,7 @@ impl RunError {
             | Self::OtherUser
             | Self::Layer(_)
             | Self::NoGroup
+            | Self::Folder(_)
             | Self::Program { .. }
             | Self::Caller(_)
             | Self::Outside(..) => false,
@@ -98,6 +102,7 @@ impl RunError {
             | Self::Layer(_)
             | Self::Inside { .. }
             | Self::NoGroup
+            | Self::Folder(_)
             | Self::Caller(_)
             | Self::Outside(..)
             | Self::NotLent(_)

@@ -236,6 +236,7 @@ pub fn run<T>(
     host: Host<'_>,
     ready: impl FnOnce(Listeners) -> io::Result<T>,
 ) -> Result<Outcome, RunError> {
+    prepare::without_folders()?;
     carry_out(confinement, command, host, ready)
 }
 

@@ -2,12 +2,13 @@
 
 use std::ffi::{CString, OsString};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated, RulesetError, Scope,
 };
+use rustix::fs::{FileType, fstat};
 use rustix::process::Resource;
 use seccompiler::sock_filter;
 
@@ -28,6 +29,20 @@ use crate::sys::signal::{Ignored, Mask};
 pub struct Prepared {
     pub namespaces: i32,
     pub identity: Who,
+}
+
+/// Refuses to hand a folder in: it belongs to the mounts outside.
+pub fn without_folders() -> Result<(), RunError> {
+    let (input, output, errors) = (io::stdin(), io::stdout(), io::stderr());
+    let all =
+        [("standard input", input.as_fd()), ("standard output", output.as_fd()), ("standard error", errors.as_fd())];
+    let is_folder = |stream: BorrowedFd<'_>| {
+        fstat(stream).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory)
+    };
+    match all.into_iter().find(|(_, stream)| is_folder(*stream)) {
+        Some((name, _)) => Err(RunError::Folder(name)),
+        None => Ok(()),
+    }
 }
 
 /// Makes it.

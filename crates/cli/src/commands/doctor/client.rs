@@ -9,7 +9,7 @@ use writ_core::regular_file;
 use writ_engine::{Home, governing};
 
 use super::{Finding, Look, app_server, bad, better, dry_run, good};
-use crate::commands::init::{is_here, is_pinned};
+use crate::commands::init::{is_here, is_pinned, untried};
 
 /// Largest settings file.
 const MAX_SETTINGS: u64 = 64 << 20;
@@ -60,8 +60,14 @@ pub fn check(client: &'static dyn Client, home: &Home, cwd: &Path, how: Look) ->
             format!("run `writ init --client {name} --undo`, with `--user`, `--project` or `--managed`"),
         ));
     }
+    if !client.is_tried() {
+        let remedy =
+            format!("try a call that your policy denies, and look with `writ why --last` (spec/clients/{name}.md)");
+        findings.push(better(untried(client), remedy));
+    }
     let files = places.settings.iter().chain(places.others.iter().map(|(path, _)| path));
-    findings.extend(files.flat_map(|path| switches(settings, path)));
+    let holds = settings.pin().filter(is_pinned).map_or(&[] as &[&str], |pin| pin.holds);
+    findings.extend(files.flat_map(|path| switches(settings, path, holds)));
     findings.extend(pinned(name, settings));
     if how == Look::Answers && name == writ_clients::codex::NAME {
         findings.extend(app_server::check(home, cwd, &installed, &again));
@@ -76,13 +82,14 @@ fn unreadable(path: &Path, error: &SettingsError, text: &str) -> Option<Finding>
     text.contains("writ hook").then(|| bad(format!("{}: {error}{cause}", path.display()), remedy))
 }
 
-/// Switches in one of the client's files.
-fn switches(settings: &dyn Settings, path: &Path) -> Option<Finding> {
+/// Switches in one of the client's files, but for those that the administrator's holds.
+fn switches(settings: &dyn Settings, path: &Path, holds: &[&str]) -> Option<Finding> {
     let text = fs::metadata(path)
         .ok()
         .filter(fs::Metadata::is_file)
         .and_then(|_| regular_file::text(path, MAX_SETTINGS).ok())?;
-    let found = settings.switches(&text);
+    let mut found = settings.switches(&text);
+    found.retain(|name| !holds.contains(&name.as_str()));
     let (shown, names) = (path.display(), found.join("`, `"));
     (!found.is_empty())
         .then(|| bad(format!("{shown} switches hooks off (`{names}`)"), format!("take `{names}` out of {shown}")))
@@ -92,6 +99,12 @@ fn switches(settings: &dyn Settings, path: &Path) -> Option<Finding> {
 fn pinned(name: &str, settings: &dyn Settings) -> Option<Finding> {
     let pin = settings.pin()?;
     let open = if pin.open.is_empty() { String::new() } else { format!("; always open: {}", pin.open.join("; ")) };
+    if let Some(moved) = pin.moved_by.filter(|name| std::env::var_os(name).is_some()) {
+        let text = format!("`{moved}` is set, so `{name}` does not read {}, nor what it holds", pin.file);
+        return Some(bad(text, format!("unset `{moved}`")));
+    }
+    let moved = pin.moved_by.map_or_else(String::new, |name| format!("; `{name}` in its environment moves that file"));
+    let open = open + &moved;
     if is_pinned(&pin) {
         return Some(good(format!(
             "the hooks of `{name}` cannot be switched off by {}: {} holds them{open}",

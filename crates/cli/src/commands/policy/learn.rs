@@ -100,7 +100,7 @@ fn notes(learnt: &LearntCalls, most: usize) -> String {
         }
     }
     if !learnt.left_out.is_empty() {
-        out.push_str("\n## Left out: these calls it stops\n\n");
+        out.push_str("\n## Left out\n\n");
     }
     for left in &learnt.left_out {
         out.push_str(&format!("- {} calls: {}\n", left.calls, output::plain(&left.why)));

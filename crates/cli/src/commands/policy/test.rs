@@ -51,7 +51,7 @@ pub fn run(args: CasesArgs) -> Result<(), Failure> {
 fn failure(error: CasesError) -> Failure {
     match error {
         CasesError::Malformed { .. } => Failure::malformed(error),
-        CasesError::None { .. } | CasesError::Io { .. } => Failure::could_not(error),
+        CasesError::None { .. } | CasesError::Empty(_) | CasesError::Io { .. } => Failure::could_not(error),
     }
 }
 

@@ -8,7 +8,7 @@ use writ_engine::view::{Became, Entry, Kind, View};
 use super::html::{push, text};
 
 const WIDTH: f64 = 960.0;
-const LEFT: f64 = 120.0;
+const LEFT: f64 = 150.0;
 const TOP: f64 = 14.0;
 const LANE: f64 = 26.0;
 /// Most lanes; what is left shares the last.
@@ -43,11 +43,12 @@ pub fn chart(view: &View) -> String {
         push(
             &mut out,
             format_args!(
-                "<line class=\"lane\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{y}\" y2=\"{y}\"/><text class=\"name\" x=\"{}\" y=\"{}\">{}</text>\n",
+                "<line class=\"lane\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{y}\" y2=\"{y}\"/><text class=\"name\" x=\"{}\" y=\"{}\">{}<title>{}</title></text>\n",
                 WIDTH - 12.0,
                 LEFT - 10.0,
                 y + 4.0,
-                text(&short(&lane.name))
+                text(&short(&lane.name)),
+                text(&lane.name)
             ),
         );
         for (class, wanted) in CLASSES {
@@ -177,10 +178,13 @@ fn ratio(part: i64, whole: i64) -> f64 {
     part as f64 / whole as f64
 }
 
+/// A name that fits. What tells two of one server's tools apart stands at their ends.
 fn short(name: &str) -> String {
-    let mut out: String = name.chars().take(15).collect();
-    if name.chars().nth(15).is_some() {
-        out.push('…');
+    let letters: Vec<char> = name.chars().collect();
+    match letters.len().checked_sub(10) {
+        Some(last) if letters.len() > 16 => {
+            letters.iter().take(5).chain(&['…']).chain(letters.iter().skip(last)).collect()
+        }
+        _ => name.to_owned(),
     }
-    out
 }

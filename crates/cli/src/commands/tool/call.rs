@@ -36,8 +36,13 @@ pub fn run(args: &ToolCallArgs) -> Result<(), Failure> {
     let opened = found::open(&args.tools.file)?;
     let cwd = opened.cwd()?;
     let held = opened.held_to(&cwd)?;
-    let session = args.session.as_deref().map(SessionId::new);
-    let session = session.unwrap_or_else(|| held.session(opened.linted.agent.name_or_default()));
+    let own = held.session(opened.linted.agent.name_or_default());
+    let session = args.session.as_deref().map_or_else(|| own.clone(), SessionId::new);
+    if session != own && held.counts(&environment::home()).map_err(Failure::could_not)? {
+        return Err(Failure::Usage(format!(
+            "`--session`: these calls are counted (RATELIMIT, LIMIT, or limits of a policy), so all of them are in {own}: leave it out"
+        )));
+    }
     let named = opened.named(&args.name)?;
     let given = given(args)?;
     let server = named.as_ref().filter(|tool| tool.namespace == "mcp").and_then(|tool| tool.name.split_once('.'));

@@ -8,7 +8,7 @@ fn without(body: String, which: impl Fn(&Found<'_>) -> bool, emptied: Emptied) -
 }
 
 fn spec() -> HookSpec {
-    HookSpec { command: "/opt/bin/writ".to_owned(), on_failure_block: true }
+    HookSpec { command: "/opt/bin/writ".to_owned(), on_failure_block: true, name: None }
 }
 
 fn installed(text: &str) -> String {

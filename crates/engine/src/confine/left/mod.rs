@@ -130,16 +130,21 @@ impl Left {
 
     /// Takes back what is to be taken back, and forgets it. `home` is the user's, whose own templates git copies.
     pub fn settle(&self, confinement: &Confinement, home: Option<&Path>) -> Settled {
-        let Changed { git, moved, unseen, unclear, later } = std::mem::take(&mut *self.changed());
+        let Changed { git, moved, unseen, unclear, mut later } = std::mem::take(&mut *self.changed());
         if !unseen && !unclear && git.is_empty() && moved.is_empty() && later.is_empty() {
             return Settled::default();
         }
         let mut repositories = Repositories::of(confinement, home);
+        let mut came = |path: &Path| {
+            if let Some(why) = later::by_name(path).filter(|_| later.len() < LATER) {
+                later.insert(path.to_owned(), why);
+            }
+        };
+        moved.iter().for_each(|folder| repositories.find(folder, &mut came));
         if unseen {
             repositories.find_all();
-        } else {
-            moved.iter().for_each(|folder| repositories.find(folder));
         }
+        let unclear = unclear || (unseen && moved.len() >= FOLDERS);
         git.iter().for_each(|git| repositories.look(git));
         let there = |(path, _): &(PathBuf, &str)| is_of_host(confinement, path) && path.symlink_metadata().is_ok();
         let mut later: Vec<(PathBuf, &'static str)> = later.into_iter().filter(there).collect();

@@ -143,11 +143,11 @@ impl<'a> Repositories<'a> {
     /// Looks at those anywhere that can be written.
     pub fn find_all(&mut self) {
         let confinement = self.confinement;
-        confinement.writable.iter().for_each(|path| self.find(path.as_path()));
+        confinement.writable.iter().for_each(|path| self.find(path.as_path(), &mut |_file| {}));
     }
 
-    /// Looks at those in a folder, and below.
-    pub fn find(&mut self, folder: &Path) {
+    /// Looks at those in a folder, and below, and tells of every file on the way.
+    pub fn find(&mut self, folder: &Path, file: &mut dyn FnMut(&Path)) {
         let mut folders = vec![folder.to_owned()];
         while let Some(folder) = folders.pop() {
             if self.is_kept(&folder) || !is_of_host(self.confinement, &folder) {
@@ -159,6 +159,8 @@ impl<'a> Repositories<'a> {
                 }
                 if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                     folders.push(entry.path());
+                } else {
+                    file(&entry.path());
                 }
             }
             self.look(&folder);

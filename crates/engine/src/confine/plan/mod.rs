@@ -104,6 +104,7 @@ pub fn plan(ground: &Ground<'_>) -> Result<Planned, PlanError> {
     let named = ground.layers.iter().any(|policy| policy.names_all_files());
     if named {
         walk.confinement.reading = Reading::Closed;
+        walk.confinement.hollow.push(host(ground.root)?);
         walk.system()?;
     }
     let home = ground.setting.home.as_deref();

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use writ_policy::Policy;
-use writ_sandbox::{Confinement, Noted, Use};
+use writ_sandbox::{Confinement, HostPath, Noted, Use, is_reserve};
 
 use crate::confine::places::{SYSTEM, TOOLS};
 use crate::governing::NAMES;
@@ -134,7 +134,7 @@ impl<'a> Used<'a> {
         if path.starts_with(root) {
             let policy = path.parent() == Some(root)
                 && path.file_name().is_some_and(|name| NAMES.iter().any(|own| name == *own));
-            return !policy;
+            return !policy && !self.is_only_kept(path);
         }
         let tools = home.iter().flat_map(|home| TOOLS.iter().map(|name| home.join(name)));
         let free = |place: &Path| path.starts_with(place);
@@ -142,6 +142,14 @@ impl<'a> Used<'a> {
         // Folders outside are there as far as something in them is.
         let known = everywhere || tools.into_iter().any(|place| free(&place)) || search.iter().any(|place| free(place));
         !known && (!done.folder || done.changed || done.whole || done.read && self.may_fold(path))
+    }
+
+    /// Whether nothing is there but a name that the run kept.
+    fn is_only_kept(&self, path: &Path) -> bool {
+        let kept = self.ground.confinement.iter().flat_map(|within| &within.read_only).map(HostPath::as_path);
+        let is_empty = |folder: &Path| fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+        let is_none = |at: &Path| at.symlink_metadata().is_err() || is_reserve(at) || is_empty(at);
+        kept.filter(|at| path.starts_with(at)).any(is_none)
     }
 
     /// Takes one; not where it is a change that does not last.

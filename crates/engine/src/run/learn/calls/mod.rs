@@ -8,7 +8,7 @@ mod commands;
 mod lists;
 mod rounds;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::Serialize;
@@ -82,9 +82,15 @@ struct Group<'a> {
 
 /// Learns the policy of a folder from calls. Those that somebody stopped then are left out.
 pub fn learn(calls: &[Learn<'_>], root: &Path, home: &Home) -> Result<LearntCalls, GoverningError> {
-    let (groups, mut left_out) = grouped(calls);
+    let (groups, refused) = grouped(calls);
     let made = groups.iter().map(|group| group.count).sum();
     let result = rounds::settle(groups, root, home)?;
+    let again: Vec<&Group<'_>> = refused.iter().collect();
+    let again: BTreeSet<usize> =
+        rounds::stopped(&again, &result.lists, root, home)?.into_iter().map(|(at, _)| at).collect();
+    let why = |at| if again.contains(&at) { STOPPED_THEN } else { LET_THROUGH };
+    let mut left_out: Vec<Left> =
+        refused.iter().enumerate().map(|(at, group)| Left::of(group, why(at).to_owned())).collect();
     left_out.extend(result.left_out);
     let policy = result.lists.to_policy();
     let mut out = LearntCalls {
@@ -94,7 +100,9 @@ pub fn learn(calls: &[Learn<'_>], root: &Path, home: &Home) -> Result<LearntCall
         remarks: result.remarks,
         policy: json::pretty(&json::to_value(&policy)) + "\n",
     };
-    out.calls -= out.left_out.iter().filter(|left| left.why != STOPPED_THEN).map(|left| left.calls).sum::<usize>();
+    let then = [STOPPED_THEN, LET_THROUGH];
+    let now = out.left_out.iter().filter(|left| !then.contains(&left.why.as_str()));
+    out.calls -= now.map(|left| left.calls).sum::<usize>();
     if result.dropped.is_empty() {
         return Ok(out);
     }
@@ -105,6 +113,9 @@ pub fn learn(calls: &[Learn<'_>], root: &Path, home: &Home) -> Result<LearntCall
 
 /// Why calls that were stopped are left out.
 const STOPPED_THEN: &str = "it was stopped then: denied, refused, or there was no such tool";
+/// The same where what others need is all that it needs.
+const LET_THROUGH: &str = "it was stopped then, and this policy lets it through, for it needs no more than others do: \
+                           narrow it where that is wrong";
 
 /// A call that was left out.
 struct Left {
@@ -125,13 +136,13 @@ fn example(call: &PastCall) -> String {
 }
 
 /// Calls that are alike, once; and those that were stopped.
-fn grouped<'a>(calls: &[Learn<'a>]) -> (Vec<Group<'a>>, Vec<Left>) {
+fn grouped<'a>(calls: &[Learn<'a>]) -> (Vec<Group<'a>>, Vec<Group<'a>>) {
     let mut known: BTreeMap<(Digest, &str, &str, Option<&str>, &str), usize> = BTreeMap::new();
-    let (mut groups, mut left): (Vec<Group<'a>>, Vec<Left>) = (Vec::new(), Vec::new());
+    let (mut groups, mut stopped): (Vec<Group<'a>>, Vec<Group<'a>>) = (Vec::new(), Vec::new());
     for learn in calls {
         let call = learn.call;
         if call.was_stopped() {
-            left.push(Left { why: STOPPED_THEN.to_owned(), count: 1, example: example(call) });
+            stopped.push(Group { one: *learn, count: 1 });
             continue;
         }
         let agent = call.agent.as_ref().map(|agent| agent.kind.as_deref().unwrap_or_default());
@@ -144,7 +155,7 @@ fn grouped<'a>(calls: &[Learn<'a>]) -> (Vec<Group<'a>>, Vec<Left>) {
             }
         }
     }
-    (groups, left)
+    (groups, stopped)
 }
 
 /// Those of one reason together, most first.

@@ -108,7 +108,7 @@ fn governing(bytes: Vec<u8>, root: &Path) -> Result<Governing, GoverningError> {
 }
 
 /// The calls that lists stop, each by its place.
-fn stopped(
+pub fn stopped(
     groups: &[&Group<'_>],
     lists: &Lists,
     root: &Path,
