@@ -321,8 +321,9 @@ fn what_is_not_named_is_not_there() {
     assert!(said.contains("inside") && !said.contains("outside"), "{said}");
     assert!(lab.repository().join("src/made").is_file(), "{said}");
     // In a home of the session's own, too, what is written beside it fails instead of being lost.
-    let said = lab.said("d=$(echo tsid | rev); mkdir $d; echo x > n$d; rm -rf src/made/../../src/none; ls; echo x > ~/.n$d && echo a cache");
+    let said = lab.said("d=$(echo tsid | rev); echo x > ~/.n$d && echo a cache; echo x > n$d; mkdir $d");
     assert!(said.matches("Read-only file system").count() == 2 && said.contains("a cache"), "{said}");
+    assert!(said.contains("writ: denied to change `dist` (outside of what its sandbox gives"), "{said}");
     assert!(!lab.repository().join("dist").exists() && !lab.repository().join("ndist").exists());
 }
 

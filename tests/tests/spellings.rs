@@ -108,3 +108,35 @@ fn copilots_patches_and_lists_are_judged_whole() {
         ],
     );
 }
+
+/// Gemini CLI and Qwen Code take a project's `.env` into their environment, and hooks have theirs from them.
+#[test]
+fn a_projects_variables_do_not_move_the_record() {
+    let place = place("spellings-variables");
+    let repository = place.folder.join("repository");
+    let call = |client: &str, name: &str, value: &str| {
+        let payload = json!({ "session_id": "s", "transcript_path": "/none", "cwd": repository, "hook_event_name": "BeforeTool",
+            "timestamp": "2026-11-22T02:08:23.373Z", "tool_name": "read_file", "tool_input": { "file_path": "src/a.rs" } });
+        let mut child = place.command(&["hook", "--client", client]).env(name, value).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(payload.to_string().as_bytes()).unwrap();
+        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+    };
+    // What is the user's own is, whatever stands in files of other programs.
+    assert!(!call("gemini", "XDG_STATE_HOME", "/tmp").contains("deny"));
+    for (file, text) in [
+        (".env", "export XDG_STATE_HOME=/tmp"),
+        (".gemini/.env", "A=1\n  XDG_STATE_HOME: /tmp"),
+        (".env", "XDG_STATE_HOME=/tmp"),
+    ] {
+        fs::create_dir_all(repository.join(".gemini")).unwrap();
+        fs::write(repository.join(file), format!("{text}\n")).unwrap();
+        let said = call("gemini", "XDG_STATE_HOME", "/tmp");
+        assert!(said.contains("deny") && said.contains("XDG_STATE_HOME"), "{text}: {said}");
+        // One that the file names and nothing set moves nothing.
+        assert!(!call("gemini", "XDG_DATA_HOME", "/tmp").contains("deny"));
+        fs::remove_file(repository.join(file)).unwrap();
+    }
+    fs::write(repository.join(".env"), "XDG_STATE_HOME=/tmp\n").unwrap();
+    assert!(call("qwen", "XDG_STATE_HOME", "/tmp").contains("deny"));
+    assert!(!call("claude-code", "XDG_STATE_HOME", "/tmp").contains("XDG_STATE_HOME"));
+}

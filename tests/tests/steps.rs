@@ -68,8 +68,8 @@ fn a_step_that_the_policy_wants_has_to_have_run_and_ended_well() {
     let required = phase(&missing, "required");
     assert!(code == 3 && missing["status"] == "breached" && required["outcome"] == "failed", "{missing}");
     assert!(required["findings"][0].as_str().unwrap().contains("writ step run quality-check"), "{required}");
-    // One that fails does not do.
-    let (code, said) = step(&place, &["quality-check", "--", "sh", "-c", "exit 7"]);
+    // One that fails does not do; it left no product, and is on record all the same.
+    let (code, said) = step(&place, &["quality-check", "-p", "out", "--", "sh", "-c", "exit 7"]);
     assert!(code == 7 && said.contains("ended with 7"), "{code} {said}");
     seal(&place);
     let (code, failed) = report(&place, &[], &[]);

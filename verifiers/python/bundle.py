@@ -299,23 +299,23 @@ def verify(path, trusted):
     bundle = Bundle(path)
     must(not (unnamed := bundle.unnamed()), f"no row names {', '.join(unnamed)}")
     brought = Key.pem(bundle.read("ledger.pub"))
-    must(brought.id == trusted.id and brought.text == bundle.read("ledger.pub"), "it brings another key than the one that is trusted")
+    must(brought.text == bundle.read("ledger.pub"), "the key that it brings is written in another way")
     words = f"writ/bundle/v1\n{sha(bundle.text).hex()}\n".encode()
     code = bundle.signature.decode("ascii")
-    must(code.endswith("\n") and trusted.verifies(b64(code[:-1], "the signature"), words), "the manifest is not signed by the trusted key")
+    must(code.endswith("\n") and brought.verifies(b64(code[:-1], "the signature"), words), "the manifest is not signed by the key that it brings")
     must(signed := notes(bundle.read("checkpoints")) if "checkpoints" in bundle.places else [], "no checkpoint: nobody signed for it")
     name = signed[0][1].removeprefix("writ/session/")
-    ledger, sizes = Ledger(name, trusted), {note[2] for note in signed}
-    keys = {trusted.id: trusted}
+    ledger, sizes = Ledger(name, brought), {note[2] for note in signed}
+    keys = {brought.id: brought}
     for line in bundle.lines("ledger.jsonl"):
         try: ledger.take(line, sizes)
         except (Broken, KeyError, TypeError, ValueError, AttributeError) as error: raise Broken(f"row {ledger.count}: {error}") from None
         keys[ledger.key.id] = ledger.key
     must(ledger.count, "it has no rows")
     ledger.roots[ledger.count], ledger.signers[ledger.count] = ledger.root(), ledger.key
-    must((session := ledger.genesis.get("session")) == bundle.manifest["session"], "the manifest is of another session")
-    must(folder_name(session) == name, "the checkpoints are of another session")
+    must((session := ledger.genesis.get("session")) == bundle.manifest["session"] and folder_name(session) == name, "the manifest or the checkpoints are of another session")
     tail(ledger, covered := check_notes(signed, ledger))
+    must(brought.id == trusted.id or all(ledger.signers[note[2]].id == trusted.id for note in signed), "it brings another key than the one that is trusted, and that one did not sign its checkpoints")
     made_of = {(entry["main"], entry["name"]): (entry["size"], "sha256:" + entry["sha256"]) for entry in bundle.manifest["transcripts"]}
     for (main, file), (end, digest) in ledger.read.items():
         must((held := made_of.get((main or ledger.genesis.get("transcript"), file), (-1, None)))[0] > end or held == (end, digest or held[1]), f"the transcript `{file}` was gone, shorter or other than what was read of it")
@@ -325,7 +325,7 @@ def verify(path, trusted):
         for layer in strict(bundle.read(place), place):
             must(bundle.digests.get("policies/" + layer["file"][7:]) == layer["file"][7:], f"the policy `{layer['name']}`, which `{place}` names, is missing")
     check_named(bundle, list(keys.values()), (f"agentflow:run:{session}", ledger.first), ledger.named)
-    return ledger, covered
+    return ledger, covered, brought.id != trusted.id and bundle.manifest["transcripts"]
 
 def tail(ledger, covered):
     if covered >= ledger.count: return
@@ -342,8 +342,7 @@ def check_named(bundle, keys, run, named):
         if path.startswith("transcripts/"): must(path in texts or path in notes, f"`{path}` is no transcript")
         if path in ALONE or path.startswith("transcripts/"): continue
         must(digest in placed.groups() if placed else path in named, f"`{path}` does not lie where a file of its kind does")
-        must(digest not in seen, f"`{path}` is there twice")
-        seen.add(digest)
+        must(digest not in seen and not seen.add(digest), f"`{path}` is there twice")
         if folder in ("claims", "statements") or folder == "attestations" and not placed:
             other = folder == "statements" and named[path][1][2]
             by = [Key(serialization.load_der_public_key(b64(other["key"], path)))] if other else keys
@@ -382,17 +381,18 @@ def said(code, text, to=sys.stdout):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("file")
-    parser.add_argument("--trust", required=True, metavar="KEY.pem", help="the public key that signs on the machine of the session")
+    parser.add_argument("--trust", required=True, metavar="KEY.pem", help="the public key that signs on the machine of the session, or its notary's")
     args = parser.parse_args()
     try:
         with plain(args.trust) as file: trusted = Key.pem(file.read(MAX_SMALL))
     except OSError as error: return said(1, f"error: {shown(error)}", sys.stderr)
     except (Broken, ValueError, UnsupportedAlgorithm) as error: return said(4, f"error: {args.trust}: {shown(error)}", sys.stderr)
-    try: ledger, covered = verify(args.file, trusted)
+    try: ledger, covered, others = verify(args.file, trusted)
     except Malformed as error: return said(4, f"error: {args.file} is no bundle: {shown(error)}", sys.stderr)
     except OSError as error: return said(1, f"error: {shown(error)}", sys.stderr)
     except (Broken, KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError, UnsupportedAlgorithm) as error: return said(3, f"NOT VERIFIED: {shown(error)}")
     until = f" up to row {covered - 1}: the session is still open" if covered < ledger.count else "" if ledger.over else f" up to row {covered - 1}: the session had not ended when the bundle was made"
+    if others: return said(3, f"verified, except: what its transcripts were is the word of another key ({ledger.ledger_key.id}) than the trusted one")
     return said(0, f"verified{until} ({ledger.count} rows, key {ledger.ledger_key.id}; calls were not judged again, transcripts not read)")
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 //! Owns the resolution of tools' names: the name behind the namespace where it is unique, else the full reference. Invariant: a word
 //! means one tool, or none.
 
+use std::collections::HashMap;
+
 use crate::agent::Agent;
 use crate::directive::{Directive, Toolset};
 use crate::reference::ToolRef;
@@ -22,19 +24,64 @@ pub enum Resolved {
 
 /// What a word means.
 pub fn resolve(agent: &Agent, word: &str) -> Resolved {
-    let mut named: Vec<ToolRef> = Vec::new();
+    let mut named: Vec<&ToolRef> = Vec::new();
     for (_, tool) in agent.tools() {
         if tool.is_written(word) {
             return Resolved::Tool(tool.clone());
         }
-        if tool.name == word && !named.contains(tool) {
-            named.push(tool.clone());
+        if tool.name == word && !named.contains(&tool) {
+            named.push(tool);
         }
     }
-    match named.as_slice() {
+    of_short(agent, word, &named)
+}
+
+/// What a word means that is no declared tool's full reference.
+fn of_short(agent: &Agent, word: &str, named: &[&ToolRef]) -> Resolved {
+    match named {
         [] => later(agent, word).map_or(Resolved::Unknown, Resolved::Later),
-        [only] => Resolved::Tool(only.clone()),
-        _ => Resolved::Ambiguous(named),
+        [only] => Resolved::Tool((*only).clone()),
+        _ => Resolved::Ambiguous(named.iter().map(|tool| (*tool).clone()).collect()),
+    }
+}
+
+/// The same for many words: the declared tools by their names.
+pub struct Names<'a> {
+    agent: &'a Agent,
+    tools: HashMap<&'a str, Vec<&'a ToolRef>>,
+}
+
+impl<'a> Names<'a> {
+    /// Of an Agentfile.
+    pub fn of(agent: &'a Agent) -> Self {
+        let mut tools: HashMap<&str, Vec<&ToolRef>> = HashMap::new();
+        for (_, tool) in agent.tools() {
+            let named = tools.entry(&tool.name).or_default();
+            if !named.contains(&tool) {
+                named.push(tool);
+            }
+        }
+        Self { agent, tools }
+    }
+
+    fn named(&self, name: &str) -> &[&'a ToolRef] {
+        self.tools.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// What a word means.
+    pub fn resolve(&self, word: &str) -> Resolved {
+        let full =
+            word.split_once(':').and_then(|(_, name)| self.named(name).iter().find(|tool| tool.is_written(word)));
+        match full {
+            Some(tool) => Resolved::Tool((*tool).clone()),
+            None => of_short(self.agent, word, self.named(word)),
+        }
+    }
+
+    /// What policies call a tool.
+    pub fn tool_name(&self, tool: &ToolRef) -> String {
+        let shared = self.named(&tool.name).iter().any(|other| *other != tool);
+        if shared { tool.to_string() } else { tool.name.clone() }
     }
 }
 

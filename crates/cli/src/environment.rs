@@ -9,7 +9,7 @@ use nix::unistd::geteuid;
 use writ_clients::claude_code::settings::SHELL_VARIABLE;
 use writ_clients::settings::is_bash;
 use writ_clients::{CLIENTS, Client};
-use writ_core::{SessionId, Timestamp};
+use writ_core::{SessionId, Timestamp, regular_file};
 use writ_engine::claims::ClaimSettings;
 use writ_engine::identity::image::SOCKETS;
 use writ_engine::{Asker, Environment, Home, Workload};
@@ -197,6 +197,40 @@ pub fn source_date() -> Result<Option<Timestamp>, Failure> {
 /// The directory the process runs in, absolute.
 pub fn cwd() -> Result<PathBuf, Failure> {
     env::current_dir().map_err(|error| Failure::could_not(format!("cannot tell the current directory: {error}")))
+}
+
+/// Largest file of variables that is looked into.
+const MAX_VARIABLES: u64 = 1 << 20;
+
+/// Why nothing is to be decided with this environment: a file of the project gave the client variables by which Writ's state, or its program,
+/// is another. Only what is set is looked for.
+pub fn moved(client: &dyn Client, cwd: &Path) -> Option<String> {
+    let ours = |name: &str| {
+        name == "XDG_STATE_HOME" || ["WRIT_", "ATTEST_", "LD_"].iter().any(|front| name.starts_with(front))
+    };
+    let set: Vec<String> =
+        env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(|name| ours(name)).collect();
+    if set.is_empty() || client.variable_files().is_empty() {
+        return None;
+    }
+    let user = absolute("HOME");
+    for folder in cwd.ancestors().chain(user.as_deref()) {
+        for path in client.variable_files().iter().map(|name| folder.join(name)) {
+            let Ok(text) = regular_file::text(&path, MAX_VARIABLES) else { continue };
+            let named = text.lines().filter_map(|line| {
+                let line = line.trim_start();
+                let (name, _) = line.strip_prefix("export ").unwrap_or(line).split_once(['=', ':'])?;
+                set.iter().find(|set| *set == name.trim())
+            });
+            if let Some(name) = named.into_iter().next() {
+                return Some(format!(
+                    "writ denies: {} sets `{name}`, by which Writ would keep and look for its record elsewhere: take it out",
+                    path.display()
+                ));
+            }
+        }
+    }
+    None
 }
 
 /// A variable that holds an absolute path; anything else there is as if unset.

@@ -130,6 +130,12 @@ pub trait Client: Sync {
         None
     }
 
+    /// Files of variables that it puts into its own environment, and so into its hooks': looked for in its folder, in each above, and in the
+    /// user's.
+    fn variable_files(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Whose models it asks, where that is one company's alone.
     fn provider(&self) -> Option<&'static str> {
         None

@@ -30,7 +30,9 @@ pub trait Settings {
     fn remove(&self, text: &str) -> Result<Edited, SettingsError>;
 
     /// What a settings file sets a variable to for the hooks.
-    fn variable(&self, text: &str, name: &str) -> Option<String>;
+    fn variable(&self, _text: &str, _name: &str) -> Option<String> {
+        None
+    }
 
     /// Whether hooks belong into the user's own place where nobody says which: the client takes those of a project only in a folder that
     /// it was told to trust, or takes more from it then.

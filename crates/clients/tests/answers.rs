@@ -40,8 +40,17 @@ fn denies(client: &str, left: &Left<'_>) -> bool {
         "qwen" => qwen(left),
         "gemini" => gemini(left),
         "copilot" => copilot(left),
+        // As their documents say, or their programs' texts: nobody measured these.
+        "droid" => left.exit == 2 || said(left, &["hookSpecificOutput", "permissionDecision"]),
+        "crush" => left.exit == 2 || left.exit == 0 && said(left, &["decision"]),
+        "cursor" => left.exit == 2 || left.exit == 0 && said(left, &["permission"]),
         _ => false,
     }
+}
+
+/// Whether a member says no.
+fn said(left: &Left<'_>, names: &[&str]) -> bool {
+    parsed(left.out).is_some_and(|value| word(&value, names) == Some("deny"))
 }
 
 /// Every member has to be known, none unsupported, and the reason has to say something.
@@ -125,8 +134,15 @@ fn the_rules_are_what_was_measured() {
 }
 
 /// Clients that start a command for each call, with their own name of the event before it.
-const CLIENTS: [(&str, &str); 4] =
-    [("codex", "PreToolUse"), ("copilot", "preToolUse"), ("gemini", "BeforeTool"), ("qwen", "PreToolUse")];
+const CLIENTS: [(&str, &str); 7] = [
+    ("codex", "PreToolUse"),
+    ("copilot", "preToolUse"),
+    ("crush", "PreToolUse"),
+    ("cursor", "preToolUse"),
+    ("droid", "PreToolUse"),
+    ("gemini", "BeforeTool"),
+    ("qwen", "PreToolUse"),
+];
 
 /// What a client is left with when Writ answers.
 fn left(client: &str, answer: &Answer) -> String {

@@ -12,6 +12,8 @@ use crate::rules::text_matches;
 
 /// Stands for text that is not known, in a text that is otherwise literal. No pattern's literal part can match it.
 const UNKNOWN: &str = "\u{1}";
+/// Stands for what is blank inside of a word.
+const BLANK: &str = "\u{2}";
 
 /// Folders whose programs go by their base name also in `allow`.
 const SYSTEM: [&str; 6] = ["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin"];
@@ -32,12 +34,14 @@ pub struct Candidate {
     text: String,
     /// The same with the program's base name.
     base_text: String,
+    /// What follows the program, with another sign for what is blank inside of a word.
+    rest: String,
     normal: Normal,
     known_program: bool,
     /// Some of its text is not known.
     open: bool,
-    /// Where a program lies that is named by its path, as patterns name it: from the policy's folder on, or absolute.
-    place: Option<String>,
+    /// Which file a program is that is named by its path: by its name, and where that leads.
+    places: Vec<String>,
 }
 
 /// Whether the program is named by a path, and not one of a folder where the system keeps its own.
@@ -54,24 +58,39 @@ impl Candidate {
             Some((_, base)) => format!("{base}{}", text.get(first.len()..).unwrap_or_default()),
             None => text.clone(),
         };
-        let known_program = command.words.first().is_some_and(|word| word.literal().is_some());
+        let words = command.words.iter().skip(1).map(|word| {
+            let word = join(std::slice::from_ref(word));
+            format!(" {}", word.replace(char::is_whitespace, BLANK))
+        });
+        let rest = words.collect();
+        // A name with a blank in it would be another one, and an argument, to a pattern.
+        let plain = |name: String| !name.contains(char::is_whitespace);
+        let known_program = command.words.first().and_then(Word::literal).is_some_and(plain);
         let open = base_text.contains(UNKNOWN);
-        Self { text, base_text, normal: normal(&command.words), known_program, open, place: None }
+        Self { text, base_text, rest, normal: normal(&command.words), known_program, open, places: Vec::new() }
     }
 
     /// The same where it is known which file the program is.
-    pub fn at(self, place: Option<String>) -> Self {
-        Self { place, ..self }
+    pub fn at(self, places: Vec<String>) -> Self {
+        Self { places, ..self }
     }
 
-    /// The command as the shell would run it, its program named by its place where that is known.
+    /// The command as the shell would run it, for the answer.
     pub fn text(&self) -> String {
-        self.placed().as_deref().unwrap_or(&self.text).replace(UNKNOWN, "…")
+        self.text.replace(UNKNOWN, "…")
     }
 
-    fn placed(&self) -> Option<String> {
-        let program = self.text.split(' ').next().unwrap_or_default();
-        self.place.as_ref().map(|place| format!("{place}{}", self.text.get(program.len()..).unwrap_or_default()))
+    /// The same with another name of the program.
+    pub fn text_as(&self, program: &str) -> String {
+        format!("{program}{}", self.arguments()).replace(UNKNOWN, "…")
+    }
+
+    fn first(&self) -> &str {
+        self.text.split(' ').next().unwrap_or_default()
+    }
+
+    fn arguments(&self) -> &str {
+        self.text.get(self.first().len()..).unwrap_or_default()
     }
 
     /// The program's base name; empty when it is not known.
@@ -98,26 +117,29 @@ impl Candidate {
         (self.known_program && self.might_be(pattern)).then_some(false)
     }
 
-    /// Narrow: certainly exactly this, whatever the unknown parts become.
-    pub fn allowed_by(&self, pattern: &str) -> bool {
-        let program = self.text.split(' ').next().unwrap_or_default();
-        self.known_program
-            && match program.contains('/') {
-                false => line_matches(pattern, &self.text),
-                true if is_by_path(program) => self.is_placed(pattern),
-                true => line_matches(pattern, &self.base_text),
-            }
+    /// Wide: whether it is the file that a pattern names by a path, which is absolute.
+    pub fn is_denied_at(&self, pattern: &str) -> Option<bool> {
+        let at = |place: &String| line_matches(pattern, &format!("{place}{}", self.arguments()));
+        self.places.iter().any(at).then_some(true)
     }
 
-    /// Whether it is the program that a pattern names by its path, with what the pattern says of the rest.
-    fn is_placed(&self, pattern: &str) -> bool {
-        let named = pattern.split(' ').next().unwrap_or_default();
-        let Some(text) = self.placed().filter(|_| named.contains('/')) else { return false };
-        if named.starts_with(['.', '/']) {
-            line_matches(pattern, &text)
-        } else {
-            line_matches(&format!("./{pattern}"), &text)
+    /// Narrow: certainly exactly this, whatever the unknown parts become. A path in the pattern is absolute.
+    pub fn allowed_by(&self, pattern: &str) -> bool {
+        let program = self.first();
+        if !self.known_program {
+            return false;
         }
+        if is_by_path(program) {
+            return self.places.iter().any(|place| self.is_exactly(pattern, place));
+        }
+        let base = program.rsplit('/').next().unwrap_or_default();
+        self.is_exactly(pattern, base) || program.contains('/') && self.is_exactly(pattern, program)
+    }
+
+    /// Whether it is what the pattern says, with this name of the program. A blank in a pattern parts words.
+    fn is_exactly(&self, pattern: &str, program: &str) -> bool {
+        line_matches(pattern, &format!("{program}{}", self.rest))
+            || !pattern.contains('*') && pattern == format!("{program}{}", self.arguments())
     }
 
     /// Whether an `allow` list need not name it.

@@ -65,9 +65,10 @@ fn a_rule_names_one_file() {
         ("Bash:./target/*", "target/debug/app serve", true),
         ("Bash:/opt/tool/x *", "/opt/tool/x a", true),
         ("Bash:/opt/tool/x *", "./x a", false),
-        // What a link leads to is what runs.
-        ("Bash:./link.sh *", "./link.sh -rf .", false),
-        ("Bash:./link/run.sh *", "./link/run.sh", false),
+        // A link goes by its name, and by what it leads to.
+        ("Bash:./link.sh *", "./link.sh -rf .", true),
+        ("Bash:./link/run.sh *", "./link/run.sh", true),
+        ("Bash:./other.sh *", "./link.sh", false),
         ("Bash:/elsewhere/run.sh *", "./link/run.sh", true),
         ("Bash:ls *", "/usr/bin/ls -l", true),
     ] {

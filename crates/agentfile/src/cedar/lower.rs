@@ -5,17 +5,17 @@
 
 use crate::agent::{Agent, Entry};
 use crate::directive::{Cred, Directive, Mode};
-use crate::names::{Resolved, resolve, tool_name};
+use crate::names::{Names, Resolved};
 
 /// The policy of a directive, if it lowers to one.
-pub(super) fn lower(agent: &Agent, entry: &Entry) -> Option<String> {
+pub(super) fn lower(agent: &Agent, names: &Names<'_>, entry: &Entry) -> Option<String> {
     let principal = format!("principal == AgentRC::Agent::{}", quoted(agent.name_or_default()));
     let rule = |effect: &str, action: &str, resource: String, when: &str| {
         Some(format!("{effect}({principal}, action == AgentRC::Action::{}, resource{resource}){when};", quoted(action)))
     };
     let tool = |word: &str| {
-        let name = match resolve(agent, word) {
-            Resolved::Tool(tool) | Resolved::Later(tool) => tool_name(agent, &tool),
+        let name = match names.resolve(word) {
+            Resolved::Tool(tool) | Resolved::Later(tool) => names.tool_name(&tool),
             Resolved::Ambiguous(_) | Resolved::Unknown => return None,
         };
         Some(format!(" == AgentRC::Tool::{}", quoted(&name)))

@@ -17,7 +17,7 @@ use super::schema::{ACTIONS, Action, known_action, schema};
 use super::split::{place_at, split, without_names, words};
 use crate::agent::Agent;
 use crate::diagnostic::{Diagnostic, Place};
-use crate::names::{Resolved, resolve, tool_name};
+use crate::names::{Names, Resolved};
 use crate::reference::{absolute_path, is_host};
 
 /// Most policies of one file.
@@ -61,11 +61,12 @@ impl Rules {
     pub fn of(agent: &Agent) -> (Self, Vec<Diagnostic>) {
         let mut out = Self::default();
         let (mut found, mut written) = (Vec::new(), Vec::new());
+        let names = Names::of(agent);
         for entry in &agent.entries {
             if let crate::directive::Directive::Policy(block) = &entry.directive {
                 let statements = split(agent, block, &mut found).into_iter();
                 written.extend(statements.map(|one| Written { text: one.text, place: one.place, directive: None }));
-            } else if let Some(text) = lower::lower(agent, entry) {
+            } else if let Some(text) = lower::lower(agent, &names, entry) {
                 written.push(Written { text, place: entry.keyword.place, directive: Some(entry.quoted()) });
             }
         }
@@ -192,6 +193,7 @@ impl Rules {
 
     /// Tools by names that are ambiguous, or longer than they have to be (R65), and permits of tools that are not declared.
     fn names(&self, agent: &Agent, found: &mut Vec<Diagnostic>) {
+        let names = Names::of(agent);
         for (id, rule) in self.each() {
             let Some(policy) = self.all.policy(id).filter(|_| rule.directive.is_none()) else { continue };
             self.spellings((agent, rule), policy, found);
@@ -200,8 +202,8 @@ impl Rules {
             tools.dedup();
             for word in tools {
                 let place = pinpoint(agent, rule.place, &rule.text, &format!("`{}`", lower::quoted(&word)));
-                match resolve(agent, &word) {
-                    Resolved::Tool(tool) if tool_name(agent, &tool) != word => {
+                match names.resolve(&word) {
+                    Resolved::Tool(tool) if names.tool_name(&tool) != word => {
                         let message = format!(
                             "`{word}` is called `{}` in policies, since no other tool has that name",
                             tool.name
@@ -274,8 +276,9 @@ impl Rules {
                 }
             }
         }
+        let names = Names::of(agent);
         for (entry, tool) in agent.tools().filter(|_| !all) {
-            if !permitted.contains(&tool_name(agent, tool)) {
+            if !permitted.contains(&names.tool_name(tool)) {
                 let help = format!("`ALLOW invoke {tool}`, or a `permit` in a `POLICY` block");
                 let message = format!("no policy permits the tool `{tool}`: it can never be invoked");
                 found.push(Diagnostic::warning("unpermitted-tool", entry.argument(0), message, help));

@@ -3,9 +3,10 @@
 use crate::agent::Agent;
 use crate::diagnostic::Diagnostic;
 use crate::directive::Directive;
-use crate::names::{Resolved, resolve};
+use crate::names::{Names, Resolved};
 
 pub(super) fn check(agent: &Agent, found: &mut Vec<Diagnostic>) {
+    let names = Names::of(agent);
     for entry in &agent.entries {
         let (word, at) = match &entry.directive {
             Directive::Allow(tool) | Directive::Deny(tool) => (tool, 1),
@@ -13,7 +14,7 @@ pub(super) fn check(agent: &Agent, found: &mut Vec<Diagnostic>) {
             _ => continue,
         };
         let place = entry.argument(at);
-        match resolve(agent, word) {
+        match names.resolve(word) {
             Resolved::Tool(_) => {}
             Resolved::Later(_) => {
                 let message = format!(

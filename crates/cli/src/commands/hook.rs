@@ -112,6 +112,9 @@ fn answer(client: &'static dyn Client) -> String {
         passes.store(true, Ordering::Relaxed);
         denies.store(false, Ordering::Relaxed);
     }
+    if let Some(why) = environment::moved(client, &cwd) {
+        return client.render(&Answer::refuse(client.hints(bytes).event.as_deref(), &why));
+    }
     // The environment here is the client's: it says which shell runs what is allowed.
     let zsh = environment::runs_zsh();
     if let Some(supervisor) = std::env::var_os(exchange::VARIABLE) {

@@ -32,7 +32,7 @@ pub fn run(args: &WatchArgs) -> Result<(), Failure> {
     let store = store(&environment::home())?;
     let (id, began) = match &args.session {
         Some(named) => (session_lookup::session(&store, Some(named))?, false),
-        None => open(&store, args.format.format)?,
+        None => newest(&store, args)?,
     };
     let mut view = View::of(&store, &id).map_err(Failure::could_not)?;
     let mut shown = if args.all || began { 0 } else { view.entries.len() };
@@ -65,14 +65,15 @@ pub fn run(args: &WatchArgs) -> Result<(), Failure> {
     }
 }
 
-/// The newest session of this repository that is open; waits for the next one where there is none. Whether it began meanwhile.
-fn open(store: &Store, format: Format) -> Result<(SessionId, bool), Failure> {
+/// The newest session of this repository: with `--all` whatever became of it, else one that is open, for which it waits.
+/// Whether it began meanwhile.
+fn newest(store: &Store, args: &WatchArgs) -> Result<(SessionId, bool), Failure> {
     let cwd = environment::cwd()?;
     let (mut waited, mut over) = (false, None);
     loop {
         match verify::newest(store, governing::repository(&cwd)) {
             Ok(id) if over.as_ref() != Some(&id) => {
-                if waited || !View::of(store, &id).map_err(Failure::could_not)?.ended {
+                if waited || args.all || !View::of(store, &id).map_err(Failure::could_not)?.ended {
                     return Ok((id, waited));
                 }
                 over = Some(id);
@@ -80,7 +81,7 @@ fn open(store: &Store, format: Format) -> Result<(SessionId, bool), Failure> {
             Ok(_) | Err(VerifyError::NoSession { .. }) => {}
             Err(error) => return Err(session_lookup::failure(error)),
         }
-        if !std::mem::replace(&mut waited, true) && format != Format::Json {
+        if !std::mem::replace(&mut waited, true) && args.format.format != Format::Json {
             output::note("waiting for a session of this repository");
         }
         if output::gone() {

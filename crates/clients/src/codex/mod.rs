@@ -105,10 +105,6 @@ impl Settings for Codex {
         settings::remove(text)
     }
 
-    fn variable(&self, _text: &str, _name: &str) -> Option<String> {
-        None
-    }
-
     fn companion(&self) -> Option<&dyn Companion> {
         Some(self)
     }

@@ -162,10 +162,6 @@ impl Settings for Crush {
         settings::remove(text)
     }
 
-    fn variable(&self, _text: &str, _name: &str) -> Option<String> {
-        None
-    }
-
     fn switches(&self, text: &str) -> Vec<String> {
         settings::switches(text)
     }

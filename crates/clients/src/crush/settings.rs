@@ -45,7 +45,6 @@ pub fn places(project: &Path, home: &Path, folder: Option<&Path>) -> Places {
         others: vec![
             named(home.join(".local/share/crush/crush.json")),
             (own.join("skills"), "an instruction of the client"),
-            (project.join(".crush/crush.db"), "a transcript of the client"),
         ],
     }
 }

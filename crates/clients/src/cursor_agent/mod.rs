@@ -114,10 +114,6 @@ impl Settings for Cursor {
     fn remove(&self, text: &str) -> Result<Edited, SettingsError> {
         settings::remove(text)
     }
-
-    fn variable(&self, _text: &str, _name: &str) -> Option<String> {
-        None
-    }
 }
 
 #[cfg(test)]

@@ -110,8 +110,10 @@ impl Payload {
     fn input(&mut self) -> Result<Value, PayloadError> {
         let told = self.tool_input.take().ok_or(PayloadError::Member { member: "tool_input", expected: "there" })?;
         match told.as_str() {
-            Some(text) => json::parse_with(text.as_bytes(), Limits::FOREIGN)
-                .map_err(|_| PayloadError::Member { member: "tool_input", expected: "an object, or the JSON of one" }),
+            Some(text) => json::parse_with(text.as_bytes(), Limits::FOREIGN).map_err(|_no_json| PayloadError::Member {
+                member: "tool_input",
+                expected: "an object, or the JSON of one",
+            }),
             None => Ok(told),
         }
     }

@@ -142,10 +142,6 @@ impl Settings for Droid {
         settings::remove(text)
     }
 
-    fn variable(&self, _text: &str, _name: &str) -> Option<String> {
-        None
-    }
-
     fn switches(&self, text: &str) -> Vec<String> {
         settings::switches(text)
     }

@@ -142,6 +142,10 @@ impl Client for Gemini {
         Some(self)
     }
 
+    fn variable_files(&self) -> &'static [&'static str] {
+        &[".gemini/.env", ".env"]
+    }
+
     fn programs(&self) -> &'static [&'static str] {
         &["gemini"]
     }
@@ -174,10 +178,6 @@ impl Settings for Gemini {
 
     fn remove(&self, text: &str) -> Result<Edited, SettingsError> {
         settings::remove(text)
-    }
-
-    fn variable(&self, _text: &str, _name: &str) -> Option<String> {
-        None
     }
 
     fn switches(&self, text: &str) -> Vec<String> {

@@ -18,7 +18,8 @@ use crate::text::without_comments;
 const EVENTS: [&str; 6] = ["BeforeTool", "AfterTool", "BeforeAgent", "AfterAgent", "SessionStart", "SessionEnd"];
 
 /// What lies in the client's own folder and comes back into a session by itself.
-const RELOADED: [(&str, &str); 4] = [
+const RELOADED: [(&str, &str); 5] = [
+    (".env", "variables of the client"),
     ("trustedFolders.json", "the client's settings"),
     ("extensions", "an extension of the client"),
     ("policies", "a rule of the client"),
@@ -73,6 +74,7 @@ pub fn places(project: &Path, home: &Path, folder: Option<&Path>) -> Places {
     let own = own_folder(home, folder);
     let settings = vec![own.join("settings.json"), project.join(".gemini/settings.json"), MANAGED.into()];
     let mut others: Vec<_> = RELOADED.iter().map(|(name, what)| (own.join(name), *what)).collect();
+    others.push((project.join(".gemini/.env"), "variables of the client"));
     others.push(("/etc/gemini-cli/system-defaults.json".into(), "the client's settings"));
     Places {
         user: own.join("settings.json"),

@@ -172,10 +172,6 @@ impl Settings for OpenCode {
         Ok(plugin::remove(text))
     }
 
-    fn variable(&self, _text: &str, _name: &str) -> Option<String> {
-        None
-    }
-
     fn pin(&self) -> Option<Pin> {
         Some(plugin::PIN)
     }

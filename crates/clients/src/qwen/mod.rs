@@ -82,6 +82,10 @@ impl Client for Qwen {
         Some(self)
     }
 
+    fn variable_files(&self) -> &'static [&'static str] {
+        &[".qwen/.env", ".env"]
+    }
+
     fn programs(&self) -> &'static [&'static str] {
         &["qwen"]
     }
@@ -110,10 +114,6 @@ impl Settings for Qwen {
 
     fn remove(&self, text: &str) -> Result<Edited, SettingsError> {
         settings::remove(text)
-    }
-
-    fn variable(&self, _text: &str, _name: &str) -> Option<String> {
-        None
     }
 
     fn switches(&self, text: &str) -> Vec<String> {

@@ -31,7 +31,8 @@ const EVENTS: [&str; 12] = [
 ];
 
 /// What lies in the client's own folder and comes back into a session by itself.
-const RELOADED: [(&str, &str); 3] = [
+const RELOADED: [(&str, &str); 4] = [
+    (".env", "variables of the client"),
     ("trustedFolders.json", "the client's settings"),
     ("extensions", "an extension of the client"),
     ("projects/**/*.jsonl", "a transcript of the client"),
@@ -79,6 +80,7 @@ pub fn places(project: &Path, home: &Path, folder: Option<&Path>) -> Places {
     let own = own_folder(home, folder);
     let settings = vec![own.join("settings.json"), project.join(".qwen/settings.json"), MANAGED.into()];
     let mut others: Vec<_> = RELOADED.iter().map(|(name, what)| (own.join(name), *what)).collect();
+    others.push((project.join(".qwen/.env"), "variables of the client"));
     others.push(("/etc/qwen-code/system-defaults.json".into(), "the client's settings"));
     Places {
         user: own.join("settings.json"),

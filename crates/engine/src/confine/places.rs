@@ -102,7 +102,7 @@ pub const HANDED_IN: [&str; 2] = ["/run/secrets", "/var/run/secrets"];
 
 /// Names which shells, editors and clients obey outside the sandbox: kept in the policy's folder, also where they are not there yet, and in
 /// the one a call starts in. A last `/` is a folder.
-pub const KEPT: [&str; 18] = [
+pub const KEPT: [&str; 15] = [
     ".claude/",
     ".mcp.json",
     ".codex/",
@@ -112,9 +112,6 @@ pub const KEPT: [&str; 18] = [
     "opencode.json",
     "opencode.jsonc",
     ".cursor/",
-    ".factory/",
-    "crush.json",
-    ".crush.json",
     ".vscode/",
     ".idea/",
     ".zed/",
@@ -124,11 +121,22 @@ pub const KEPT: [&str; 18] = [
 ];
 
 /// Folders of a project that hold more than what clients obey: a name in them is kept where its own folder is there.
-pub const SHARED: [&str; 1] = [".github"];
+pub const SHARED: [&str; 2] = [".github", ".factory"];
 
-/// The same, kept where they are there: a repository's own are obeyed only where somebody says so. In the home they are kept anyway.
-pub const KEPT_IF_THERE: [&str; 7] =
-    [".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv", ".gitconfig", ".gitmodules"];
+/// The same, kept where they are there: a repository's own are obeyed only where somebody says so, or who has a client that few have. In
+/// the home they are kept anyway.
+pub const KEPT_IF_THERE: [&str; 10] = [
+    ".bashrc",
+    ".bash_profile",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".gitconfig",
+    ".gitmodules",
+    ".factory/",
+    "crush.json",
+    ".crush.json",
+];
 
 /// What git runs or obeys, below its own folder.
 pub const GIT_OBEYS: [&str; 6] = ["hooks/", "config", "commondir", "config.worktree", "info/attributes", "modules/"];

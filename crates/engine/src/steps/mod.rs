@@ -204,7 +204,10 @@ impl<'a> Begun<'a> {
         let Self { store, id, home, step, materials, started, word } = self;
         let finished = Timestamp::now();
         let standing = (word != Word::Observed).then_some(word);
-        let subject = subjects(store, id, &step.cwd, &step.products)?;
+        // What failed commonly leaves no product, and it is just this that has to be on record.
+        let there = |product: &&PathBuf| code == 0 || unlinked(&step.cwd, product).is_ok();
+        let products: Vec<PathBuf> = step.products.iter().filter(there).cloned().collect();
+        let subject = subjects(store, id, &step.cwd, &products)?;
         let mut session = Session::resume(store, id, home, finished)?;
         session.take_custody()?;
         let row = session.ledger().last().map(|row| row.sequence + 1);

@@ -22,9 +22,14 @@ use crate::session::statements::{self, Attested, Word};
 const MAX: usize = 1 << 20;
 /// Longest name of a type.
 const MAX_TYPE: usize = 512;
-/// How the types of what Writ sees begin, without a scheme: its own, links, turns.
-const OWN: [&str; 4] =
-    ["github.com/writ-dev/writ", "in-toto.io/attestation/link", "in-toto.io/link", "agentflow.dev/attestation"];
+/// How the types of what Writ sees begin, without a scheme: its own, links, turns, and what is a verifier's word.
+const OWN: [&str; 5] = [
+    "github.com/writ-dev/writ",
+    "in-toto.io/attestation/link",
+    "in-toto.io/link",
+    "agentflow.dev/attestation",
+    "slsa.dev/verification_summary",
+];
 
 /// What an agent says.
 #[derive(Clone, Debug)]

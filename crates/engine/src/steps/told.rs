@@ -1,6 +1,6 @@
 //! What a statement of somebody else's tells of the step that it is about: its name, and whether it went well.
 //!
-//! Owns the predicates that are read for it: in-toto links and test results, witness's collections, SLSA's verification summaries. Signs and
+//! Owns the predicates that are read for it: in-toto links and test results, witness's collections, aflock's actions, SLSA's verification summaries. Signs and
 //! believes nothing. Invariant: a predicate that is read and does not say that it went well is one that did not. Page:
 //! `spec/statements.md`.
 
@@ -17,6 +17,8 @@ const RAN: &str = "/command-run/";
 /// How the types of links begin.
 const LINKS: [&str; 2] = ["https://in-toto.io/attestation/link/", "https://in-toto.io/Link/"];
 const TEST_RESULT: &str = "https://in-toto.io/attestation/test-result/";
+/// How the type of what the Go aflock says of one call begins.
+const ACTION: &str = "https://aflock.ai/attestations/action/";
 const SUMMARY: &str = "https://slsa.dev/verification_summary/";
 
 fn is_of(kind: &str, beginnings: &[&str]) -> bool {
@@ -67,6 +69,11 @@ pub fn failure(kind: &str, predicate: &Value) -> Option<String> {
     }
     match kind {
         kind if kind.starts_with(TEST_RESULT) => passed("result"),
+        kind if kind.starts_with(ACTION) => match word("decision") {
+            Some("allow") => None,
+            Some(other) => Some(format!("its `decision` is {}", writ_core::visible::line(other))),
+            None => Some("it has no `decision`".to_owned()),
+        },
         kind if kind.starts_with(SUMMARY) => passed("verificationResult"),
         _ => None,
     }
@@ -91,6 +98,7 @@ mod tests {
                 r#"{{"name":"b","attestations":[{{"type":"https://witness.dev/attestations/git/v0.1","attestation":{{}}}},{{"type":"https://witness.dev/attestations/command-run/v0.1","attestation":{{"exitcode":{code}}}}}]}}"#
             )
         };
+        let action = "https://aflock.ai/attestations/action/v0.1";
         let (result, summary) =
             ("https://in-toto.io/attestation/test-result/v0.1", "https://slsa.dev/verification_summary/v1");
         for (kind, predicate, named, good) in [
@@ -124,6 +132,9 @@ mod tests {
             (result, "{}".to_owned(), false, false),
             (summary, r#"{"verificationResult":"PASSED"}"#.to_owned(), false, true),
             (summary, r#"{"verificationResult":"FAILED"}"#.to_owned(), false, false),
+            (action, r#"{"decision":"allow"}"#.to_owned(), false, true),
+            (action, r#"{"decision":"deny"}"#.to_owned(), false, false),
+            (action, "{}".to_owned(), false, false),
             ("https://slsa.dev/provenance/v1", r#"{"name":"other"}"#.to_owned(), false, true),
         ] {
             let (step, failed) = told(kind, &predicate);

@@ -32,9 +32,9 @@ pub enum BundleVerifyError {
 /// judged: whoever changed it chose how long that takes.
 pub fn bundle(path: &Path, room: &Path, home: &Home, options: &Options) -> Result<Report, BundleVerifyError> {
     let Opened { folder, manifest, text, signature } = bundle::open(path, room, options.progress)?;
-    if !is_signed(&folder, &text, &signature) {
+    let Some(signer) = signer(&folder, &text, &signature) else {
         return Err(BundleError::Unsigned { path: path.to_owned() }.into());
-    }
+    };
     // It may be long, and is not looked at again.
     drop(text);
     let options = Options { sources: sources(&folder, &manifest), ..options.clone() };
@@ -47,6 +47,15 @@ pub fn bundle(path: &Path, room: &Path, home: &Home, options: &Options) -> Resul
         report.status = Status::Broken;
     }
     report.phases.insert(0, phase);
+    // What the transcripts were is the manifest's word alone: of lines that are masked, and of what no stop read.
+    let other = options.key.as_ref().is_some_and(|key| *key != signer) && !manifest.transcripts.is_empty();
+    report.phases.extend(other.then(|| Phase {
+        name: "transcripts",
+        outcome: Outcome::Absent,
+        standing: Standing::Observed,
+        summary: format!("what they were is the word of another key than the trusted one ({})", signer.key_id()),
+        findings: Vec::new(),
+    }));
     Ok(report)
 }
 
@@ -72,12 +81,12 @@ fn sources(folder: &Path, manifest: &Manifest) -> Sources {
     Sources::Moved { mains, masked, made_of }
 }
 
-/// Whether the key that the bundle brings signed its manifest. Whether that is the right key is asked of the record.
-fn is_signed(folder: &Path, manifest: &[u8], signature: &str) -> bool {
-    let key = regular_file::text(&folder.join(PUBLIC_KEY), 1 << 16).ok().and_then(|pem| PublicKey::from_pem(&pem).ok());
-    let signature = BASE64.decode(signature).ok();
+/// The key that the bundle brings, if it signed its manifest. Whether that is the right key is asked of the record.
+fn signer(folder: &Path, manifest: &[u8], signature: &str) -> Option<PublicKey> {
+    let key = PublicKey::from_pem(&regular_file::text(&folder.join(PUBLIC_KEY), 1 << 16).ok()?).ok()?;
     let words = bundle::signed_words(manifest);
-    key.zip(signature).is_some_and(|(key, signature)| key.verify(words.as_bytes(), &signature).is_ok())
+    let signed = key.verify(words.as_bytes(), &BASE64.decode(signature).ok()?).is_ok();
+    signed.then_some(key)
 }
 
 fn phase(folder: &Path, manifest: &Manifest, report: &Report) -> std::io::Result<Phase> {

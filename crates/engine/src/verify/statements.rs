@@ -362,19 +362,7 @@ impl Statements {
             Some(key) => format!(", signed by the functionary {}", key.key_id()),
             None => attested.standing.told().to_owned(),
         };
-        if signer.is_some() {
-            if let Some(other) = step.as_ref().filter(|_| !good.is_of_its_name()) {
-                return Err(format!("`{name}`: the statement of row {row} is of `{other}`: {remedy}"));
-            }
-            let statement = self.envelope(attested, file)?.unchecked_statement::<Value>();
-            let statement = statement.map_err(|error| format!("`{name}`: {error}"))?;
-            if let Some(why) = told::failure(&attested.kind, statement.predicate()) {
-                return Err(format!("`{name}`: the statement of row {row}: {why}: {remedy} again"));
-            }
-            if by.doubted() {
-                return Ok((Known::Doubted, format!("`{name}`: row {row}, {}{how}", attested.kind)));
-            }
-        } else if attested.kind == LINK {
+        if signer.is_none() && attested.kind == LINK {
             let link = self.envelope(attested, file)?.unchecked_statement::<Link>();
             let link = link.map_err(|error| format!("`{name}`: {error}"))?.into_predicate();
             let code = link.byproducts.return_value;
@@ -383,6 +371,15 @@ impl Statements {
             }
             return Ok((known, format!("`{name}`: row {row}, `{}` ended with 0{how}", link.shown())));
         }
+        if let Some(other) = step.as_ref().filter(|_| signer.is_some() && !good.is_of_its_name()) {
+            return Err(format!("`{name}`: the statement of row {row} is of `{other}`: {remedy}"));
+        }
+        let statement = self.envelope(attested, file)?.unchecked_statement::<Value>();
+        let statement = statement.map_err(|error| format!("`{name}`: {error}"))?;
+        if let Some(why) = told::failure(&attested.kind, statement.predicate()) {
+            return Err(format!("`{name}`: the statement of row {row}: {why}: {remedy} again"));
+        }
+        let known = if signer.is_some() && by.doubted() { Known::Doubted } else { known };
         Ok((known, format!("`{name}`: row {row}, {}{how}", attested.kind)))
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use writ_core::Digest;
 
 /// The payload type of an envelope that holds a statement.
@@ -22,7 +22,7 @@ pub enum Version {
     V01,
 }
 
-/// Digests by algorithm: lower-case hexadecimal, without a prefix.
+/// Digests by algorithm: lower-case hexadecimal without a prefix, or what a scheme of its own (`gitoid:sha256`, `dirHash`) writes.
 pub type DigestSet = BTreeMap<String, String>;
 
 /// Something that a statement is about.
@@ -51,11 +51,12 @@ impl TryFrom<Written> for ResourceDescriptor {
     type Error = &'static str;
 
     fn try_from(Written { name, uri, digest }: Written) -> Result<Self, Self::Error> {
-        let is_digest = |text: &String| {
+        let is_digest = |(algorithm, text): (&String, &String)| {
             let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-            !text.is_empty() && text.bytes().all(hex)
+            let own = algorithm.starts_with("gitoid:") || algorithm == "dirHash";
+            !text.is_empty() && text.bytes().all(|byte| if own { byte.is_ascii_graphic() } else { hex(byte) })
         };
-        if digest.is_empty() || !digest.values().all(is_digest) {
+        if digest.is_empty() || !digest.iter().all(is_digest) {
             return Err("expected `digest` to hold digests in lower-case hexadecimal, by algorithm");
         }
         Ok(Self { name, uri, digest })
@@ -85,9 +86,15 @@ impl ResourceDescriptor {
 pub struct Statement<P> {
     #[serde(rename = "_type")]
     version: Version,
+    #[serde(deserialize_with = "or_none")]
     subject: Vec<ResourceDescriptor>,
     predicate_type: String,
     predicate: P,
+}
+
+/// Subjects; `null` is how Go writes none.
+fn or_none<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<ResourceDescriptor>, D::Error> {
+    Option::deserialize(input).map(Option::unwrap_or_default)
 }
 
 impl<P> Statement<P> {
@@ -152,6 +159,10 @@ mod tests {
         let read = |text: &str| json::from_slice::<Statement<Value>>(text.as_bytes());
         assert_eq!(read(good).unwrap().version(), Version::V01);
         assert_eq!(read(&good.replace("v0.1", "v1")).unwrap().version(), Version::V1);
+        // As witness writes them.
+        let gitoid = r#""gitoid:sha256":"gitoid:blob:sha256:0f","dirHash":"h1:a+/=","sha1""#;
+        assert_eq!(read(&good.replace("\"sha1\"", gitoid)).unwrap().subject()[0].digest.len(), 3);
+        assert!(read(&good.replace(r#"[{"name":"a","digest":{"sha1":"0f"}}]"#, "null")).unwrap().subject().is_empty());
         for (from, to) in [
             ("Statement/v0.1", "Statement/v0.2"),
             ("Statement/v0.1", "Statement/v1.0"),
@@ -163,6 +174,8 @@ mod tests {
             ("\"0f\"", "\"\""),
             ("\"0f\"", "\"sha1:0f\""),
             ("\"0f\"", "7"),
+            ("\"sha1\":\"0f\"", "\"gitoid:sha1\":\"\""),
+            ("\"subject\"", "\"subjects\""),
             ("\"predicateType\":\"t\",", ""),
             ("\"more\":[]", "\"predicateType\":\"u\""),
         ] {

@@ -238,13 +238,11 @@ impl Judge<'_> {
             }
             let rule = rule.to_owned();
             let matched = matched(Subject::Host, name, fact.span);
-            self.say(
-                Verdict::Deny,
-                &rule,
-                matched,
-                format!("host `{name}` is not allowed"),
-                format!("add `{name}` to /domains/allow"),
-            );
+            let instead = match name.contains('*') {
+                false => format!("add `{name}` to /domains/allow"),
+                true => "write an entry for it into /domains/allow: its name has signs of patterns".to_owned(),
+            };
+            self.say(Verdict::Deny, &rule, matched, format!("host `{name}` is not allowed"), instead);
         }
     }
 }

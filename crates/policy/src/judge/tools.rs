@@ -5,6 +5,7 @@ use writ_core::{Matched, Subject, Verdict};
 use super::{Judge, kind, matched, path_match, reason, text_match};
 use crate::enforce::Enforce;
 use crate::facts::{PathFact, SEARCH};
+use crate::glob::name::is_pattern;
 use crate::policy::Policy;
 use crate::rules::{PathRule, Reading, ToolPattern, ToolRule};
 
@@ -88,21 +89,23 @@ impl Judge<'_> {
         let about: Vec<&ToolRule> =
             rules.iter().filter(|rule| rule.is_about_any(facts.names(), Reading::Narrow)).collect();
         let whole = matched(Subject::Tool, tool, None);
+        // Advice holds for every client: it goes by the name that rules have for the tool.
+        let [_, known_as] = facts.names();
+        let whole_tool = (!tool.contains('*')).then_some(known_as);
         if let Some(rule) = about.iter().find(|rule| rule.subject.is_none()) {
             let message = format!("tool `{tool}` is allowed");
             return self.say(Verdict::Allow, &rule.pointer, whole, message, String::new());
         }
         if about.is_empty() {
-            return self.not_allowed(whole, &format!("tool `{tool}`"), tool);
+            return self.not_allowed(whole, &format!("tool `{tool}`"), whole_tool);
         }
         let paths: Vec<&PathRule> = about
             .iter()
             .filter_map(|rule| if let Some(ToolPattern::Path(path)) = &rule.subject { Some(path) } else { None })
             .collect();
         let mut named = if paths.is_empty() { None } else { self.allowed_paths(&paths) };
-        let [_, name] = facts.names();
-        if paths.is_empty() && facts.texts.is_empty() && facts.unresolved.is_empty() && name != "Bash" {
-            self.not_allowed(whole.clone(), &format!("tool `{tool}` without anything to match"), tool);
+        if paths.is_empty() && facts.texts.is_empty() && facts.unresolved.is_empty() && known_as != "Bash" {
+            self.not_allowed(whole.clone(), &format!("tool `{tool}` without anything to match"), whole_tool);
         }
         for text in &facts.texts {
             match text.allowed.as_deref() {
@@ -110,14 +113,15 @@ impl Judge<'_> {
                 Some(_) => {}
                 None => {
                     let named = text.place.as_ref().unwrap_or(&text.name);
-                    let add = format!("{tool}:{named}{}", if text.subject == Subject::Command { " *" } else { "" });
-                    self.not_allowed(text_match(text), &format!("{} `{}`", kind(text), text.name), &add);
+                    let add = format!("{known_as}:{named}{}", if text.subject == Subject::Command { " *" } else { "" });
+                    let add = (!named.contains('*')).then_some(add.as_str());
+                    self.not_allowed(text_match(text), &format!("{} `{}`", kind(text), text.name), add);
                 }
             }
         }
         for open in facts.unresolved.iter().filter(|open| open.kind != SEARCH) {
             let place = matched(Subject::Unresolved, &open.what, open.span);
-            self.not_allowed(place, &format!("what is not known before it runs ({})", open.kind), tool);
+            self.not_allowed(place, &format!("what is not known before it runs ({})", open.kind), whole_tool);
         }
         if let Some(rule) = named {
             let message = format!("`{tool}` is allowed for this");
@@ -135,15 +139,22 @@ impl Judge<'_> {
                 Some(rule) => named = Some(rule.pointer.as_str()),
                 None => {
                     let what = format!("{} of `{}`", facts.tool, fact.resolved);
-                    self.not_allowed(path_match(fact), &what, &format!("{}:{}", facts.tool, fact.resolved));
+                    let [_, known_as] = facts.names();
+                    let add = (!is_pattern(&fact.resolved)).then(|| format!("{known_as}:{}", fact.resolved));
+                    self.not_allowed(path_match(fact), &what, add.as_deref());
                 }
             }
         }
         named
     }
 
-    fn not_allowed(&mut self, matched: Matched, what: &str, add: &str) {
+    /// Refuses what no entry allows, with the entry to add. None where the agent's own words would be a pattern, and allow more than they are.
+    fn not_allowed(&mut self, matched: Matched, what: &str, add: Option<&str>) {
         let message = format!("{what} is not among the allowed");
-        self.say(Verdict::Deny, "/tools/allow", matched, message, format!("add `{add}` to /tools/allow"));
+        let instead = match add {
+            Some(add) => format!("add `{add}` to /tools/allow"),
+            None => "write an entry for it into /tools/allow: its name has signs of patterns".to_owned(),
+        };
+        self.say(Verdict::Deny, "/tools/allow", matched, message, instead);
     }
 }

@@ -134,16 +134,23 @@ impl Survey<'_> {
     }
 
     fn command(&mut self, command: &Command, analysis: &Analysis) {
-        let place = self.place_of(command);
-        let candidate = Candidate::of(command).at(place.clone());
-        self.label_text(|pattern| candidate.denied_by(pattern));
+        let places = self.places_of(command);
+        let place = places.first().map(|place| self.from_root(place));
+        let is_placed = place.is_some();
+        let candidate = Candidate::of(command).at(places);
+        let rooted = |pattern: &str| if is_placed { self.rooted(pattern) } else { pattern.to_owned() };
+        let denied = |pattern: &str| {
+            candidate.denied_by(pattern).or_else(|| is_placed.then(|| candidate.is_denied_at(&rooted(pattern)))?)
+        };
         let names = self.facts.names();
-        let mut found = hits(self.policy, names, |pattern| candidate.denied_by(pattern));
+        let mut found = hits(self.policy, names, denied);
         if self.facts.shell {
-            found.extend(hits(self.policy, ["Bash"; 2], |pattern| candidate.denied_by(pattern)));
+            found.extend(hits(self.policy, ["Bash"; 2], denied));
         }
         found.dedup();
-        let named = allowed(self.policy, names, |pattern| candidate.allowed_by(pattern));
+        let named = allowed(self.policy, names, |pattern| candidate.allowed_by(&rooted(pattern)));
+        let text = place.as_ref().map_or_else(|| candidate.text(), |place| candidate.text_as(place));
+        self.label_text(|pattern| candidate.denied_by(pattern));
         let needless = candidate.is_harmless() || candidate.is_wrapper_of(command, &analysis.commands);
         self.facts.texts.push(TextFact {
             subject: Subject::Command,
@@ -154,24 +161,56 @@ impl Survey<'_> {
             allowed: named.or_else(|| needless.then(|| "writ:builtin".to_owned())),
             reserved: is_reserved(&candidate) || self.is_program_renamed(command, &candidate),
             possible: false,
-            text: candidate.text(),
+            text,
         });
     }
 
-    /// Where the program lies that a command names by its path, symlinks followed: in each folder that it may start in the same.
-    fn place_of(&self, command: &Command) -> Option<String> {
-        let name = command.words.first().and_then(Word::literal).filter(|name| is_by_path(name))?;
-        let mut places = command.dirs.iter().map(|dir| {
-            let start = self.start(dir)?;
-            Some(self.world.resolve(&self.without_proc(&self.absolute(&start, &name))).path)
-        });
-        let first = places.next()??;
-        if places.any(|place| place.as_ref() != Some(&first)) {
-            return None;
+    /// Which file the program is that a command names by its path: by its name, with the links of its folders followed, and where that
+    /// leads. None where it may start in folders that give several.
+    fn places_of(&self, command: &Command) -> Vec<String> {
+        let name = command.words.first().and_then(Word::literal).filter(|name| is_by_path(name));
+        let Some(name) = name else { return Vec::new() };
+        let place = |dir: &Dir| Some(self.placed(&self.without_proc(&self.absolute(&self.start(dir)?, &name))));
+        let mut all = command.dirs.iter().map(place);
+        let Some(Some(first)) = all.next() else { return Vec::new() };
+        if all.any(|other| other.as_ref() != Some(&first)) {
+            return Vec::new();
         }
+        let leads = self.world.resolve(&first).path;
+        let leads = (leads != first).then_some(leads);
+        std::iter::once(first).chain(leads).collect()
+    }
+
+    /// A path with the links of its folders followed, and its own name.
+    fn placed(&self, path: &str) -> String {
+        let (folder, name) = path.rsplit_once('/').unwrap_or_default();
+        if matches!(name, "" | "." | "..") {
+            return self.world.resolve(path).path;
+        }
+        let folder = self.world.resolve(if folder.is_empty() { "/" } else { folder }).path;
+        format!("{}/{name}", folder.trim_end_matches('/'))
+    }
+
+    /// A path as the policy's folder sees it.
+    fn from_root(&self, path: &str) -> String {
         let root = self.world.resolve(&self.policy.files.root).path;
-        let below = first.strip_prefix(&root).and_then(|rest| rest.strip_prefix('/'));
-        Some(below.map_or_else(|| first.clone(), |below| format!("./{below}")))
+        let below = path.strip_prefix(&root).and_then(|rest| rest.strip_prefix('/'));
+        below.map_or_else(|| path.to_owned(), |below| format!("./{below}"))
+    }
+
+    /// A pattern of commands with the path of its program, if it has one, as [`Self::placed`] tells those of commands.
+    fn rooted(&self, pattern: &str) -> String {
+        let (named, rest) = pattern.split_at(pattern.find(' ').unwrap_or(pattern.len()));
+        if !named.contains('/') {
+            return pattern.to_owned();
+        }
+        let path = self.absolute(&self.policy.files.root, named);
+        // As far as it has no `*`.
+        let known = path.find('*').map_or(path.as_str(), |star| path.get(..star).unwrap_or_default());
+        let folder = known.rfind('/').map_or(0, |at| at + 1);
+        let (folder, name) = path.split_at(folder);
+        let folder = self.world.resolve(if folder.len() > 1 { folder.trim_end_matches('/') } else { "/" }).path;
+        format!("{}/{name}{rest}", folder.trim_end_matches('/'))
     }
 
     /// Whether a command that only a human may run is given to a copy of Writ's program.

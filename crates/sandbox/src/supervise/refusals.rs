@@ -280,6 +280,8 @@ enum Right {
 /// What a confinement gives where.
 struct Given {
     places: BTreeMap<PathBuf, Right>,
+    /// Folders in which nothing else can be made.
+    hollow: Vec<PathBuf>,
     /// The home, and what is in its place.
     home: Option<(PathBuf, PathBuf)>,
     open: bool,
@@ -297,8 +299,13 @@ impl Given {
             (&confinement.masked, Right::Masked),
         ];
         let mut places = BTreeMap::new();
+        // What would be made in a layer is made there.
+        let is_layers = |path: &HostPath| {
+            let mut layers = confinement.layered.iter().map(|layered| layered.path.as_path());
+            layers.any(|layer| path.as_path().starts_with(layer)) && path.as_path().symlink_metadata().is_err()
+        };
         for (paths, right) in lists {
-            for path in paths {
+            for path in paths.iter().filter(|path| !is_layers(path)) {
                 // Without a last `/`, as the paths that are looked up.
                 let path: PathBuf = path.as_path().components().collect();
                 // A grant to read does not narrow one to write.
@@ -318,7 +325,8 @@ impl Given {
         }
         let plain = |path: &HostPath| path.as_path().components().collect();
         let home = confinement.home.as_ref().map(|home| (plain(&home.target), plain(&home.source)));
-        Self { places, home, open: confinement.reading == Reading::Open }
+        let hollow = confinement.hollow.iter().map(plain).collect();
+        Self { places, hollow, home, open: confinement.reading == Reading::Open }
     }
 
     /// What a path in the home leads to.
@@ -336,6 +344,9 @@ impl Given {
             Some(Right::Read) if named.act.changes() => Some(told(true)),
             Some(Right::Read | Right::Write) => None,
             None if OWN.iter().any(|own| named.path.starts_with(own)) => None,
+            None if named.act.changes() && self.hollow.iter().any(|folder| named.path.starts_with(folder)) => {
+                read_only(named).then(|| told(false))
+            }
             None if named.act.changes() && self.at_home(&named.path).is_some() => None,
             None if self.at_home(&named.path).is_some_and(|own| own.symlink_metadata().is_ok()) => None,
             None if named.act.changes() => read_only(named).then(|| told(false)),

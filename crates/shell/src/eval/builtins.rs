@@ -19,9 +19,13 @@ impl Eval<'_> {
         let plain: Vec<&Word> = arguments.iter().filter(|word| !is_flag(word)).collect();
         match base {
             "cd" | "pushd" => self.change_directory(arguments, plain.first().copied(), span),
+            // A word of other shells.
+            "chdir" => self.conditionally(|eval| eval.change_directory(arguments, plain.first().copied(), span)),
             "popd" => self.return_dir(),
             "shopt" => self.shell_options(arguments),
             "eval" => {
+                let dashes = arguments.first().and_then(Word::literal).is_some_and(|text| text == "--");
+                let arguments = arguments.get(usize::from(dashes)..).unwrap_or_default();
                 let code = joined(arguments, span);
                 let setup =
                     !code.parts.is_empty() && code.parts.iter().all(|part| *part == Part::Unknown(Source::Setup));
@@ -33,6 +37,12 @@ impl Eval<'_> {
                 // It runs at the end, with what the variables hold then.
                 if let Some(code) = plain.first() {
                     self.trap(code);
+                    // These run between the commands that follow.
+                    let between =
+                        |word: &&Word| matches!(word.literal().as_deref(), None | Some("DEBUG" | "ERR" | "RETURN"));
+                    if plain.iter().skip(1).copied().any(|word| between(&word)) {
+                        self.code(code, None, "trap");
+                    }
                 }
             }
             "alias" => {
@@ -82,6 +92,8 @@ impl Eval<'_> {
     /// `cd folder`, `cd -`, `cd`
     fn change_directory(&mut self, arguments: &[Word], to: Option<&Word>, span: Span) {
         let back = |word: &Word| word.literal().as_deref() == Some("-");
+        let physical = |word: &Word| is_flag(word) && word.literal().is_some_and(|text| text.contains('P'));
+        self.physical |= arguments.iter().any(physical);
         match to {
             _ if arguments.iter().any(back) => self.return_dir(),
             None => {
@@ -239,7 +251,12 @@ impl Eval<'_> {
                 given = true;
                 break;
             }
-            at += usize::from(matches!(text.as_str(), "-o" | "+o"));
+            self.physical |= text.starts_with('-') && text.contains('P');
+            if matches!(text.as_str(), "-o" | "+o") {
+                let named = arguments.get(at).and_then(Word::literal);
+                self.physical |= named.is_none_or(|name| name == "physical");
+                at += 1;
+            }
         }
         let rest = arguments.get(at..).unwrap_or_default();
         if given || !rest.is_empty() {

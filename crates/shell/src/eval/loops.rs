@@ -34,6 +34,7 @@ impl Eval<'_> {
         let mark = self.changes.len();
         let dirs = self.dirs.clone();
         self.put(name, values.clone());
+        self.variable_set(name, &values, self.here);
         let first = self.changes.len();
         let run = |eval: &mut Self| {
             eval.conditionally(|eval| eval.node(body, input));

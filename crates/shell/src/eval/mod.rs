@@ -83,6 +83,8 @@ pub struct Eval<'e> {
     pub(crate) dirs: Vec<Dir>,
     /// Where commands run if a `cd` in the midst of a chain failed (`cd x && a; b`).
     pub(crate) unlikely: Vec<Dir>,
+    /// Whether `cd` may have been told to follow links (`-P`): then `..` may mean two folders.
+    pub(crate) physical: bool,
     /// Above zero inside branches: assignments add.
     pub(crate) conditional: usize,
     pub(crate) depth: usize,
@@ -154,6 +156,7 @@ pub fn run(node: &Node, line: &str, env: &Env, sources: &dyn Sources, programs: 
         arguments: None,
         dirs: vec![Dir::Start(String::new())],
         unlikely: Vec::new(),
+        physical: false,
         conditional: 0,
         depth: 0,
         remote: 0,

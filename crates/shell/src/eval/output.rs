@@ -115,6 +115,9 @@ impl Eval<'_> {
             words.first().and_then(Word::literal).as_deref(),
             words.iter().rfind(|word| !crate::shape::is_flag(word)),
         ) {
+            (Some("cd"), _) if words.iter().any(|word| word.literal().is_some_and(|text| text.starts_with("-P"))) => {
+                self.change_dir(None);
+            }
             (Some("cd"), Some(folder)) if words.len() > 1 && folder.literal().as_deref() != Some("-") => {
                 self.change_dir(Some(folder));
             }

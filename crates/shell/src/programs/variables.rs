@@ -19,6 +19,9 @@ use crate::word::{Part, Word};
 /// What an assignment does beyond naming a value.
 pub fn variable_set(eval: &mut Eval<'_>, name: &str, values: &[Vec<Vec<Part>>], span: Span) {
     let steers = name.starts_with("BASH_FUNC")
+        // Which program, or which text, a name stands for; where `cd` looks.
+        || matches!(name.split('[').next(), Some("BASH_CMDS" | "BASH_ALIASES"))
+        || (name == "CDPATH" && !values.iter().all(|fields| is_here(&fields.concat())))
         || (name.starts_with("GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM" && !is_null(values))
         || (name == "PATH"
             && !values.iter().all(|fields| is_safe_search_path(&fields.concat(), eval.home().as_deref())));
@@ -166,6 +169,11 @@ fn split(text: &str) -> Vec<String> {
     }
     out.retain(|word| !word.is_empty());
     out
+}
+
+/// Whether a value is empty, or this folder alone.
+fn is_here(value: &[Part]) -> bool {
+    value.iter().all(|part| matches!(part, Part::Text(text) if matches!(text.as_str(), "" | ".")))
 }
 
 fn is_null(values: &[Vec<Vec<Part>>]) -> bool {

@@ -16,7 +16,7 @@ use writ_policy::{POLICY_NAMES, Policy, Reach, Setting};
 use writ_sandbox::{Confinement, HostPath, HostPathError, Network, Pass, Ports, Reading};
 
 use super::begun::Begun;
-use super::places::{HANDED_IN, SECRETS, SHARED, SYSTEM, TOOLS};
+use super::places::{HANDED_IN, KEPT_IF_THERE, SECRETS, SHARED, SYSTEM, TOOLS};
 use homes::{OTHER_KEYS, homes};
 
 /// A name that no rule is about, to ask what becomes of names that are not there yet.
@@ -384,9 +384,13 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Whether a name could only be held by making its folder in one that others use.
+    /// Whether a name could only be held by making it where nobody may have a use for it, or its folder in one that others use.
     fn is_in_no_folder(&self, path: &Path) -> bool {
-        let shared = SHARED.iter().any(|name| path.starts_with(self.ground.root.join(name)));
+        let at = |name: &&str| self.ground.root.join(name);
+        if KEPT_IF_THERE.iter().any(|name| path == at(&name)) && path.symlink_metadata().is_err() {
+            return true;
+        }
+        let shared = SHARED.iter().any(|name| path.starts_with(at(&name)));
         shared && path.parent().is_some_and(|folder| folder.symlink_metadata().is_err())
     }
 }

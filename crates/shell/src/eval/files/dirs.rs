@@ -60,13 +60,23 @@ impl Eval<'_> {
             self.dirs = vec![Dir::Unknown];
             return;
         };
+        // Whether links decide what `..` means.
+        let raw = self.physical && path.split('/').any(|part| part == "..");
         let join = |dir: &Dir| match dir {
             _ if path.starts_with('/') => Dir::Start(path.clone()),
             Dir::Start(base) if base.len() < MAX_PATH => Dir::Start(below(base, &path)),
             Dir::Open(parts) if parts.len() < MAX_PARTS => Dir::Open(join_path(parts, &[Part::Text(path.clone())])),
             Dir::Start(_) | Dir::Open(_) | Dir::Unknown => Dir::Unknown,
         };
-        let dirs: Vec<Dir> = self.dirs.iter().map(join).collect();
+        let mut dirs: Vec<Dir> = self.dirs.iter().map(join).collect();
+        if raw {
+            let unfolded = |dir: &Dir| match dir {
+                Dir::Start(base) if base.is_empty() => Some(Dir::Start(path.clone())),
+                Dir::Start(base) if base.len() < MAX_PATH => Some(Dir::Start(format!("{base}/{path}"))),
+                Dir::Start(_) | Dir::Open(_) | Dir::Unknown => None,
+            };
+            dirs.extend(self.dirs.iter().filter_map(unfolded).collect::<Vec<_>>());
+        }
         let unlikely: Vec<Dir> = self.unlikely.iter().map(join).collect();
         (self.dirs, self.unlikely) = (Vec::new(), Vec::new());
         self.add_dirs(dirs);

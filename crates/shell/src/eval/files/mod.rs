@@ -5,5 +5,6 @@ pub(crate) mod dirs;
 pub(crate) mod links;
 pub(crate) mod listings;
 pub(crate) mod mounts;
+mod named;
 pub(crate) mod unchanged;
 pub(crate) mod written;

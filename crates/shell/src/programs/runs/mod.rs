@@ -67,7 +67,12 @@ fn follow(eval: &mut Eval<'_>, name: &str, runs: &'static Runs, arguments: &[Wor
         let inside = eval.mounts.start().filter(|_| runs.remote);
         let outside = inside.map(|inside| std::mem::replace(&mut eval.dirs, inside));
         let mut done = false;
-        eval.in_dir(dir.as_ref(), |eval| done = call.operands(eval));
+        // What these run, they run in the shell itself.
+        if matches!(place.base, "command" | "builtin") {
+            done = call.operands(eval);
+        } else {
+            eval.in_dir(dir.as_ref(), |eval| done = call.operands(eval));
+        }
         if let Some(outside) = outside {
             eval.dirs = outside;
         }

@@ -28,8 +28,10 @@ pub fn run_file(eval: &mut Eval<'_>, file: &Word, what: &str, arguments: Option<
     if eval.quiet > 0 || eval.remote > 0 || !eval.knows_texts() {
         return;
     }
-    let Some(path) = file.place() else { return };
-    for place in eval.places(&path) {
+    let path = file.place().filter(|_| !file.is_glob());
+    let places = path.as_ref().map_or_else(|| eval.named_places(file), |path| eval.places(path));
+    for place in places {
+        let path = path.clone().unwrap_or_else(|| place.clone());
         match eval.stored(&place) {
             None => {}
             Some(Stored::Line(texts, known)) => {
@@ -48,6 +50,17 @@ pub fn run_file(eval: &mut Eval<'_>, file: &Word, what: &str, arguments: Option<
     }
 }
 
+/// Whether the first line of a script says more than which shell or language reads it.
+fn is_line(shebang: &str) -> bool {
+    let mut words = shebang.split_whitespace();
+    let base = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
+    let Some(first) = words.next().map(base) else { return false };
+    match first.as_str() {
+        "env" => words.any(|word| word.starts_with("-S") || word.starts_with("--split-string")),
+        other => !is_shell(other) && code::Language::of(other).is_none() && !matches!(other, "make" | "just"),
+    }
+}
+
 fn run_text(
     eval: &mut Eval<'_>,
     text: &str,
@@ -61,6 +74,13 @@ fn run_text(
         return;
     }
     let shebang = text.strip_prefix("#!").and_then(|rest| rest.lines().next()).unwrap_or_default();
+    if what.is_empty() && is_line(shebang) {
+        // The kernel, or `env -S`, makes a command of it, with the file's name behind.
+        let line = text_word(&format!("{shebang} '{}'", path.replace('\'', "'\\''")), span);
+        if !eval.deeper(|eval| eval.code(&line, None, "sh")) {
+            eval.unresolved(UnresolvedKind::Limit, path, span);
+        }
+    }
     let named = shebang.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or_default());
     let named = named.filter(|word| *word != "env" && !word.starts_with('-')).map(str::to_owned).next();
     let interpreter = if what.is_empty() { named.unwrap_or_else(|| "sh".to_owned()) } else { what.to_owned() };

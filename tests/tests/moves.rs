@@ -1,0 +1,154 @@
+//! Lines that go elsewhere, name programs anew, or choose a script by a pattern: what they come to is judged as bash does it.
+
+#[cfg(test)]
+#[expect(dead_code, reason = "other tests need more of it")]
+mod workplace;
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::symlink;
+
+use serde_json::json;
+use workplace::Workplace;
+
+fn place(name: &str, policy: &serde_json::Value) -> Workplace {
+    let place = Workplace::new(name);
+    let at = |path: &str| place.folder.join("repository").join(path);
+    for path in ["priv/secret", "sub/deep/file", "sub/run.sh", "run.sh", "tool sh", "a.txt"] {
+        fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+        fs::write(at(path), "text\n").unwrap();
+    }
+    fs::create_dir_all(place.folder.join("other/inner")).unwrap();
+    symlink(place.folder.join("other/inner"), at("osl")).unwrap();
+    fs::write(place.folder.join("other/secret"), "text\n").unwrap();
+    fs::create_dir_all(at("node_modules/.bin")).unwrap();
+    fs::write(at("node_modules/eslint.js"), "text\n").unwrap();
+    symlink("../eslint.js", at("node_modules/.bin/eslint")).unwrap();
+    fs::write(at(".aflock"), policy.to_string()).unwrap();
+    place
+}
+
+/// Whether the line may run, unasked.
+fn runs(place: &Workplace, line: &str) -> bool {
+    let output = place.writ(&["why", line]);
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{line}: {output:?}");
+    output.status.code() == Some(0)
+}
+
+fn check(place: &Workplace, cases: &[(&str, bool)]) {
+    for (line, allowed) in cases {
+        assert_eq!(runs(place, line), *allowed, "{line}");
+    }
+}
+
+#[test]
+fn folders_are_changed_as_the_shell_changes_them() {
+    let place =
+        place("moves-cd", &json!({"version": "1.0", "name": "m", "files": {"deny": ["priv/**", "../other/secret"]}}));
+    check(
+        &place,
+        &[
+            ("cd priv && cat secret", false),
+            ("builtin cd priv && cat secret", false),
+            ("command cd priv; cat secret", false),
+            ("command -p cd priv && cat secret", false),
+            ("f() { builtin cd \"$@\"; }; f priv; cat secret", false),
+            ("eval -- cd priv; cat secret", false),
+            ("trap 'cd priv' DEBUG; :; cat secret", false),
+            ("dash -c 'chdir priv; cat secret'", false),
+            ("CDPATH=priv cd x && cat secret", false),
+            ("export CDPATH=sub; cd deep && cat file", false),
+            ("cd -P osl && cd .. && cat secret", false),
+            ("set -P && cd osl && cd .. && cat secret", false),
+            ("cd osl && cd -P .. && cat secret", false),
+            ("cat \"$(cd -P osl/.. && pwd)/secret\"", false),
+            // What scripts do every day.
+            ("builtin cd sub && cat deep/file", true),
+            ("command cd sub; ls", true),
+            ("DIR=$(CDPATH= cd -- \"$(dirname -- \"$0\")\" && pwd); ls", true),
+            ("cd -P sub && cd .. && cat a.txt", true),
+            ("set -euo pipefail; cd sub && cat deep/file", true),
+            ("trap 'rm -f a.tmp' EXIT; cat a.txt", true),
+        ],
+    );
+}
+
+#[test]
+fn names_stand_for_what_they_are_made_to() {
+    let rules = json!([
+        "Bash:./run.sh *",
+        "Bash:ls *",
+        "Bash:cat *",
+        "Bash:../tool *",
+        "Bash:~/x.sh *",
+        "Bash:./node_modules/.bin/* *",
+        "Bash:/usr/bin/git status *"
+    ]);
+    let place = place("moves-names", &json!({"version": "1.0", "name": "m", "tools": {"allow": rules}}));
+    check(
+        &place,
+        &[
+            ("./run.sh build", true),
+            ("cd sub && ../run.sh", true),
+            ("cd sub && ./run.sh", false),
+            ("builtin cd sub; ./run.sh", false),
+            ("BASH_CMDS[ls]=./evil.sh; ls", false),
+            ("declare BASH_CMDS[ls]=./evil.sh; ls", false),
+            ("BASH_CMDS=([ls]=./evil.sh); ls", false),
+            ("BASH_ALIASES[ls]=./evil.sh\nls", false),
+            ("for PATH in sub; do ls; done", false),
+            ("'./run.sh x' b", false),
+            ("'./run.sh d'/evil", false),
+            ("'ls x'", false),
+            ("ls 'a b'", true),
+            ("../tool a", true),
+            ("~/x.sh a", true),
+            ("./node_modules/.bin/eslint a.txt", true),
+            ("/usr/bin/git status -s", true),
+            ("git status", false),
+            ("for f in a b; do cat $f; done", true),
+        ],
+    );
+}
+
+#[test]
+fn a_script_is_found_by_a_pattern_too() {
+    let place = place("moves-scripts", &json!({"version": "1.0", "name": "m", "files": {"deny": ["priv/**"]}}));
+    let line = |run: &str| format!("printf 'cat priv/secret' > x.sh; {run}");
+    for run in [
+        "sh x.sh",
+        "sh ./x*",
+        ". ./x*",
+        "sh x.s?",
+        "for f in *.sh; do sh $f; done",
+        "find . -name '*.sh' -exec sh {} \\;",
+    ] {
+        assert!(!runs(&place, &line(run)), "{run}");
+    }
+    assert!(!runs(&place, "printf 'print(open(\"priv/secret\").read())' > x.py; python3 *.py"));
+    assert!(runs(&place, "printf 'cat a.txt' > y.sh; sh ./y*") && runs(&place, "for f in sub/*.sh; do sh $f; done"));
+    // Over two calls, and by a first line that is a command of its own.
+    let hook = |members: &str| {
+        let payload = place.payload("PreToolUse", members);
+        let mut child = place.command(&["hook"]).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(payload.as_bytes()).unwrap();
+        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+    };
+    let write = |name: &str, text: &str| {
+        let path = place.folder.join("repository").join(name);
+        let input = json!({"file_path": path, "content": text});
+        let said = hook(&format!(r#","tool_name":"Write","tool_use_id":"w-{name}","tool_input":{input}"#));
+        assert!(!said.contains("deny"), "{said}");
+        fs::write(path, text).unwrap();
+        place.answer(&place.payload(
+            "PostToolUse",
+            &format!(r#","tool_name":"Write","tool_use_id":"w-{name}","tool_input":{input},"tool_response":{{}}"#),
+        ));
+    };
+    write("later.sh", "cat priv/secret\n");
+    write("env.sh", "#!/usr/bin/env -S sh -c \"cat priv/secret\"\n");
+    for line in ["sh later.sh", "sh ./lat*", "chmod +x env.sh && ./env.sh"] {
+        let said = hook(&format!(r#","tool_name":"Bash","tool_use_id":"b","tool_input":{}"#, json!({"command": line})));
+        assert!(said.contains("deny"), "{line}: {said}");
+    }
+}
