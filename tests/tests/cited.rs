@@ -222,6 +222,7 @@ fn cursor() {
             ("Write", json!({"file_path": "src/a.rs", "content": "x"}), false),
             ("Delete", json!({"path": "locked/a"}), true),
             ("StrReplace", json!({"path": "locked/a", "old_string": "x", "new_string": "y"}), true),
+            ("ApplyPatch", json!({"patch": "*** Begin Patch\n*** Delete File: locked/a\n*** End Patch\n"}), true),
             ("Write", json!({"file_path": ".cursor/hooks.json", "content": "{}"}), true),
             ("MCP:create", json!({}), false),
             ("MCP:delete", json!({}), true),

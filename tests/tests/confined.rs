@@ -323,7 +323,7 @@ fn what_is_not_named_is_not_there() {
     // In a home of the session's own, too, what is written beside it fails instead of being lost.
     let said = lab.said("d=$(echo tsid | rev); echo x > ~/.n$d && echo a cache; echo x > n$d; mkdir $d");
     assert!(said.matches("Read-only file system").count() == 2 && said.contains("a cache"), "{said}");
-    assert!(said.contains("writ: denied to change `dist` (outside of what its sandbox gives"), "{said}");
+    assert!(said.contains("writ: denied to change `dist` (/files/allow)"), "{said}");
     assert!(!lab.repository().join("dist").exists() && !lab.repository().join("ndist").exists());
 }
 

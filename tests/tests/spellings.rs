@@ -117,8 +117,10 @@ fn a_projects_variables_do_not_move_the_record() {
     let call = |client: &str, name: &str, value: &str| {
         let payload = json!({ "session_id": "s", "transcript_path": "/none", "cwd": repository, "hook_event_name": "BeforeTool",
             "timestamp": "2026-11-22T02:08:23.373Z", "tool_name": "read_file", "tool_input": { "file_path": "src/a.rs" } });
+        let payload =
+            payload.to_string().replace("BeforeTool", if client == "gemini" { "BeforeTool" } else { "PreToolUse" });
         let mut child = place.command(&["hook", "--client", client]).env(name, value).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(payload.to_string().as_bytes()).unwrap();
+        child.stdin.take().unwrap().write_all(payload.as_bytes()).unwrap();
         String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
     };
     // What is the user's own is, whatever stands in files of other programs.

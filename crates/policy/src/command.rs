@@ -130,7 +130,7 @@ impl Candidate {
             return false;
         }
         if is_by_path(program) {
-            return self.places.iter().any(|place| self.is_exactly(pattern, place));
+            return pattern.starts_with('/') && self.places.iter().any(|place| self.is_exactly(pattern, place));
         }
         let base = program.rsplit('/').next().unwrap_or_default();
         self.is_exactly(pattern, base) || program.contains('/') && self.is_exactly(pattern, program)

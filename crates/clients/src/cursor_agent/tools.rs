@@ -7,6 +7,7 @@ use writ_core::json::Value;
 use writ_core::{ToolCall, ToolKind};
 
 use crate::input::{Input, folder_of};
+use crate::patch;
 
 /// Tools that concern the client alone.
 const OWN: [&str; 5] = ["TodoWrite", "AskQuestion", "SwitchMode", "UpdateCurrentStep", "CreatePlan"];
@@ -29,6 +30,10 @@ fn kind(tool: &str, input: &Value) -> Result<ToolKind, String> {
         "Read" => ToolKind::Read { paths: file()? },
         "Write" | "Delete" => ToolKind::Write { paths: file()? },
         "StrReplace" | "Edit" => ToolKind::edit(file()?),
+        "ApplyPatch" => match input.optional("patch")?.or(input.optional("input")?) {
+            Some(text) => patch::kind(&text)?,
+            None => ToolKind::Other,
+        },
         "Grep" => input.contents("path", "glob")?,
         "WebFetch" => ToolKind::Fetch { url: input.text("url")? },
         "WebSearch" => ToolKind::WebSearch,

@@ -112,13 +112,29 @@ fn env(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
     let split = options.of(Role::SplitString).next();
     eval.in_dir(dir, |eval| match split {
         Some(first) => {
-            let code = joined(&[std::slice::from_ref(first), rest].concat(), place.span);
+            // The words of the text stand in the place of its own; those behind are not split.
+            let has = |end: &usize| {
+                let front = arguments.get(..*end).unwrap_or_default();
+                Options::read(front, own("env"), false).of(Role::SplitString).next().is_some()
+            };
+            let end = (1..arguments.len()).find(has).unwrap_or(arguments.len());
+            let behind = arguments.get(end..).unwrap_or_default().iter().map(as_code);
+            let code = joined(&std::iter::once(first.clone()).chain(behind).collect::<Vec<_>>(), place.span);
             let code = [&[Part::Text("env ".to_owned())], code.parts.as_slice()].concat();
             eval.code(&Word { parts: code, span: first.span }, None, "env -S");
         }
         None if rest.is_empty() => {}
         None => eval.inner(rest.to_vec(), place.via, "env", place.span, place.input),
     });
+}
+
+/// A word that the shell would read as one.
+fn as_code(word: &Word) -> Word {
+    let quoted = |part: &Part| match part {
+        Part::Text(text) => Part::Text(format!("'{}'", text.replace('\'', "'\\''"))),
+        other => other.clone(),
+    };
+    Word { parts: word.parts.iter().map(quoted).collect(), span: word.span }
 }
 
 fn xargs(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {

@@ -48,7 +48,15 @@ pub fn run(args: &LearnArgs) -> Result<(), Failure> {
         .collect();
     let cwd = environment::cwd()?;
     let root = args.past.root.clone().unwrap_or_else(|| governing::repository(&cwd).to_owned());
-    let learnt = learn(&calls, &std::path::absolute(root)?, &home).map_err(report)?;
+    let root = std::path::absolute(root)?;
+    let learnt = learn(&calls, &root, &home).map_err(report)?;
+    let file = std::path::absolute(args.output.as_deref().unwrap_or(&cwd.join(".aflock")))?;
+    if args.format.format == Format::Human && file.parent() != Some(root.as_path()) {
+        output::note(format!(
+            "the patterns start from {}: put the policy there, or learn with `--root` for another folder",
+            output::plain(&root.to_string_lossy())
+        ));
+    }
     if args.format.format == Format::Json {
         let policy = json::parse(learnt.policy.as_bytes()).map_err(Failure::could_not)?;
         let document = Document { policy, learnt: &learnt };
