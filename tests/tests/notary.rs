@@ -2,6 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 #[cfg(test)]
+#[expect(dead_code, reason = "other tests need more of it")]
+mod parcel;
+#[cfg(test)]
 mod terminal;
 #[cfg(test)]
 #[expect(dead_code, reason = "other tests need more of it")]
@@ -16,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use serde_json::json;
 use terminal::at_a_terminal;
 use workplace::{SESSION, Workplace};
 
@@ -284,6 +288,42 @@ fn a_key_in_memory_is_named_and_its_loss_is_on_record() {
     assert!(text(&verified).contains("custody broke 2 times; now `file`"), "{}", text(&verified));
     assert_eq!(verified.status.code(), Some(3));
     assert!(!place.writ(&pinned).status.success(), "a key that was lost signs for nothing that came after");
+}
+
+/// Whoever can use the ledger key signs a manifest anew, and can hide a line of a transcript behind its mask: what it was is that key's word.
+#[test]
+fn a_bundle_says_whose_word_its_transcripts_are() {
+    let place = Workplace::new("notary-bundle");
+    let _notary = Notary::run(&place, &[]);
+    place.start();
+    place.allowed("one");
+    let said = |content: serde_json::Value| json!({"type": "assistant", "message": {"id": "m", "model": "m", "usage": {"input_tokens": 1, "output_tokens": 1}, "content": content}});
+    let user = json!({"type": "user", "message": {"content": "write"}}).to_string();
+    let input = json!({"file_path": place.folder.join("repository/src/module.rs"), "content": "text"});
+    let seen = said(json!([{"type": "tool_use", "id": "one", "name": "Write", "input": input}])).to_string();
+    let beside =
+        said(json!([{"type": "tool_use", "id": "two", "name": "Bash", "input": {"command": "rm -rf /"}}])).to_string();
+    fs::write(place.folder.join("repository/none.jsonl"), format!("{user}\n{seen}\n{beside}\n")).unwrap();
+    place.answer(&place.payload("Stop", r#","stop_hook_active":false"#));
+    place.answer(&place.payload("SessionEnd", r#","reason":"other""#));
+    let notarys = place.folder.join("seen.pem");
+    fs::write(&notarys, key(&place)).unwrap();
+    let honest = parcel::export(&place, "honest.tar", &["--transcripts"]);
+    let (code, told) = parcel::writ(&place, &honest, &notarys);
+    assert!(code == 3 && told.contains("NOT VERIFIED: broken"), "{told}");
+    let mut files = parcel::files(&honest);
+    let path = files.keys().find(|path| path.starts_with("transcripts/")).unwrap().clone();
+    let harmless = said(json!([{"type": "text", "text": "done"}]));
+    files.insert(path, format!("{user}\n{seen}\n{harmless}\n").into_bytes());
+    let leaf = writ_core::Digest::of(&[b"\0", beside.as_bytes()].concat()).hex();
+    let forged = parcel::packed_as(&place, "forged.tar", files, &|manifest| {
+        manifest["transcripts"][0]["masked"] = json!([[2, leaf, beside.len()]]);
+        parcel::sorted(manifest)
+    });
+    let (code, told) = parcel::writ(&place, &forged, &notarys);
+    assert!(code == 3 && told.contains("is the word of another key than the trusted one"), "{told}");
+    let (code, told) = parcel::python(&forged, &notarys);
+    assert!(code == 3 && told.contains("verified, except"), "{told}");
 }
 
 /// Appends a row that is sealed as any other, as a process past the policy can.

@@ -135,7 +135,7 @@ impl Survey<'_> {
 
     fn command(&mut self, command: &Command, analysis: &Analysis) {
         let places = self.places_of(command);
-        let place = places.first().map(|place| self.from_root(place));
+        let place = places.first().map(|place| self.below_root(place));
         let is_placed = place.is_some();
         let candidate = Candidate::of(command).at(places);
         let rooted = |pattern: &str| if is_placed { self.rooted(pattern) } else { pattern.to_owned() };
@@ -192,7 +192,7 @@ impl Survey<'_> {
     }
 
     /// A path as the policy's folder sees it.
-    fn from_root(&self, path: &str) -> String {
+    fn below_root(&self, path: &str) -> String {
         let root = self.world.resolve(&self.policy.files.root).path;
         let below = path.strip_prefix(&root).and_then(|rest| rest.strip_prefix('/'));
         below.map_or_else(|| path.to_owned(), |below| format!("./{below}"))

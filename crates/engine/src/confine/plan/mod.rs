@@ -387,10 +387,10 @@ impl Walk<'_> {
     /// Whether a name could only be held by making it where nobody may have a use for it, or its folder in one that others use.
     fn is_in_no_folder(&self, path: &Path) -> bool {
         let at = |name: &&str| self.ground.root.join(name);
-        if KEPT_IF_THERE.iter().any(|name| path == at(&name)) && path.symlink_metadata().is_err() {
+        if KEPT_IF_THERE.iter().any(|name| path == at(name)) && path.symlink_metadata().is_err() {
             return true;
         }
-        let shared = SHARED.iter().any(|name| path.starts_with(at(&name)));
+        let shared = SHARED.iter().any(|name| path.starts_with(at(name)));
         shared && path.parent().is_some_and(|folder| folder.symlink_metadata().is_err())
     }
 }
