@@ -130,6 +130,10 @@ fn a_script_is_found_by_a_pattern_too() {
     }
     assert!(!runs(&place, "printf 'print(open(\"priv/secret\").read())' > x.py; python3 *.py"));
     assert!(runs(&place, "printf 'cat a.txt' > y.sh; sh ./y*") && runs(&place, "for f in sub/*.sh; do sh $f; done"));
+    for (code, harmless) in [("console.log(1)", true), ("require(\"fs\").readFileSync(\"priv/secret\")", false)] {
+        let line = format!("printf '%s\\n' '#!/usr/bin/env node' '{code}' > w.js; node w.js");
+        assert_eq!(runs(&place, &line), harmless, "{line}");
+    }
     // Over two calls, and by a first line that is a command of its own.
     let hook = |members: &str| {
         let payload = place.payload("PreToolUse", members);

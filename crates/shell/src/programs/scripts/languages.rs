@@ -93,7 +93,10 @@ pub(crate) fn script(
     let skip = usize::from(language != Language::JavaScript);
     let operands: Vec<Word> = arguments.unwrap_or_default().into_iter().skip(skip).collect();
     let around = Around { arguments: &operands, home: eval.home(), switches: String::new() };
-    let reading = read(language, text, &around);
+    // To JavaScript a first line that names its interpreter is no comment.
+    let plain = text.strip_prefix("#!").filter(|_| language == Language::JavaScript);
+    let plain = plain.map_or(text, |rest| rest.split_once('\n').map_or("", |(_, rest)| rest));
+    let reading = read(language, plain, &around);
     if !reading.harmless && !earlier {
         eval.unresolved_with(UnresolvedKind::Code, &what, span, mentioned);
     } else if !reading.harmless {
