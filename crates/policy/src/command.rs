@@ -117,10 +117,13 @@ impl Candidate {
         (self.known_program && self.might_be(pattern)).then_some(false)
     }
 
-    /// Wide: whether it is the file that a pattern names by a path, which is absolute.
+    /// Wide: whether it is the file that a pattern names, by a path, which is absolute, or by the name of what it leads to.
     pub fn is_denied_at(&self, pattern: &str) -> Option<bool> {
-        let at = |place: &String| line_matches(pattern, &format!("{place}{}", self.arguments()));
-        self.places.iter().any(at).then_some(true)
+        // By the name of what a link leads to, too.
+        let base = |place: &String| place.rsplit('/').next().unwrap_or_default().to_owned();
+        let bases = self.places.iter().map(base).filter(|base| *base != self.normal.program);
+        let mut names = self.places.iter().cloned().chain(bases);
+        names.any(|name| line_matches(pattern, &format!("{name}{}", self.arguments()))).then_some(true)
     }
 
     /// Narrow: certainly exactly this, whatever the unknown parts become. A path in the pattern is absolute.

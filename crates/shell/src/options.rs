@@ -77,6 +77,8 @@ impl Spec {
 pub struct Options {
     /// Name as listed, what its value is, its value.
     pub values: Vec<(&'static str, Role, Word)>,
+    /// For each value, where the words end that it was taken from.
+    pub ends: Vec<usize>,
     /// Everything else that begins with a dash, as it stands.
     pub flags: Vec<String>,
     /// Where operands stand.
@@ -121,6 +123,7 @@ impl Options {
             } else if out.flags.last().is_some_and(|flag| *flag == text) && !text.contains('=') {
                 out.doubtful.push(at);
             }
+            out.ends.resize(out.values.len(), at);
         }
         out
     }

@@ -38,9 +38,11 @@ impl Eval<'_> {
                 if let Some(code) = plain.first() {
                     self.trap(code);
                     // These run between the commands that follow.
-                    let between =
-                        |word: &&Word| matches!(word.literal().as_deref(), None | Some("DEBUG" | "ERR" | "RETURN"));
-                    if plain.iter().skip(1).copied().any(|word| between(&word)) {
+                    let between = |word: &Word| {
+                        let name = word.literal().unwrap_or_default().to_ascii_uppercase();
+                        matches!(name.trim_start_matches("SIG"), "" | "DEBUG" | "ERR" | "RETURN")
+                    };
+                    if plain.iter().skip(1).copied().any(between) {
                         self.code(code, None, "trap");
                     }
                 }

@@ -109,16 +109,11 @@ fn env(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
     }
     let rest = arguments.get(at..).unwrap_or_default();
     let dir = options.of(Role::RunsIn).next();
-    let split = options.of(Role::SplitString).next();
+    let split = options.values.iter().zip(&options.ends).find(|((_, role, _), _)| *role == Role::SplitString);
     eval.in_dir(dir, |eval| match split {
-        Some(first) => {
+        Some(((_, _, first), end)) => {
             // The words of the text stand in the place of its own; those behind are not split.
-            let has = |end: &usize| {
-                let front = arguments.get(..*end).unwrap_or_default();
-                Options::read(front, own("env"), false).of(Role::SplitString).next().is_some()
-            };
-            let end = (1..arguments.len()).find(has).unwrap_or(arguments.len());
-            let behind = arguments.get(end..).unwrap_or_default().iter().map(as_code);
+            let behind = arguments.get(*end..).unwrap_or_default().iter().map(as_code);
             let code = joined(&std::iter::once(first.clone()).chain(behind).collect::<Vec<_>>(), place.span);
             let code = [&[Part::Text("env ".to_owned())], code.parts.as_slice()].concat();
             eval.code(&Word { parts: code, span: first.span }, None, "env -S");

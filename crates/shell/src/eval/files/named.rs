@@ -21,34 +21,68 @@ enum Sign {
     Any,
 }
 
-/// What a word that stands for several names can be; `None` where nobody knows what it names.
+/// What a word that stands for several names can be, or more; `None` where nobody knows what it names.
 fn signs(parts: &[Part]) -> Option<Vec<Sign>> {
     let mut out = Vec::new();
+    // In brackets: what they take, and where they end, is looked at by nobody. The rest of the name is any.
+    let mut closed = false;
     for part in parts {
-        match part {
-            Part::Text(text) => out.extend(text.chars().map(Sign::Letter)),
-            Part::Glob(text) => {
-                let mut letters = text.chars();
-                while let Some(letter) = letters.next() {
-                    out.push(match letter {
-                        '*' => Sign::Name,
-                        '?' => Sign::One,
-                        '[' => {
-                            // Which letters it takes is looked at by nobody.
-                            letters.by_ref().find(|letter| *letter == ']');
-                            Sign::One
-                        }
-                        '\\' => Sign::Letter(letters.next()?),
-                        other => Sign::Letter(other),
-                    });
-                }
+        let (text, is_glob) = match part {
+            Part::Text(text) => (text, false),
+            Part::Glob(text) => (text, true),
+            Part::Unknown(Source::Number | Source::Name | Source::Fresh) => {
+                out.push(Sign::Name);
+                continue;
             }
-            Part::Unknown(Source::Number | Source::Name | Source::Fresh) => out.push(Sign::Name),
-            Part::Unknown(Source::Listed(_)) => out.push(Sign::Any),
+            Part::Unknown(Source::Listed(_)) => {
+                out.push(Sign::Any);
+                continue;
+            }
             Part::Unknown(Source::Outside | Source::Any | Source::Words | Source::Setup) => return None,
+        };
+        let mut letters = text.chars();
+        while let Some(letter) = letters.next() {
+            closed &= letter != '/';
+            match letter {
+                _ if closed => {}
+                // `**/` may be nothing.
+                '/' if out.last() == Some(&Sign::Any) => {}
+                '*' if is_glob && out.last() == Some(&Sign::Name) => drop(out.splice(out.len() - 1.., [Sign::Any])),
+                '*' if is_glob => out.push(Sign::Name),
+                '?' if is_glob => out.push(Sign::One),
+                '[' | '(' if is_glob => {
+                    let opens = matches!(out.last(), Some(Sign::One | Sign::Letter('@' | '+' | '!')));
+                    out.truncate(out.len() - usize::from(letter == '(' && opens));
+                    out.push(Sign::Name);
+                    closed = true;
+                }
+                '\\' if is_glob => out.push(Sign::Letter(letters.next()?)),
+                other => out.push(Sign::Letter(other)),
+            }
         }
     }
     Some(out)
+}
+
+/// A pattern without `.`, and without `..` and what that goes back over.
+fn folded(pattern: &[Sign]) -> Vec<Sign> {
+    let mut kept: Vec<&[Sign]> = Vec::new();
+    for name in pattern.split(|sign| *sign == Sign::Letter('/')) {
+        match name {
+            [] | [Sign::Letter('.')] => {}
+            [Sign::Letter('.'), Sign::Letter('.')] if !kept.last().is_some_and(|last| last.contains(&Sign::Any)) => {
+                kept.pop();
+            }
+            [Sign::Letter('.'), Sign::Letter('.')] => {}
+            name => kept.push(name),
+        }
+    }
+    kept.iter().flat_map(|name| [Sign::Letter('/')].into_iter().chain(name.iter().copied())).collect()
+}
+
+/// Whether two letters are one, also where case counts for nothing.
+fn is_letter(own: char, letter: char) -> bool {
+    own == letter || own.to_lowercase().eq(letter.to_lowercase())
 }
 
 /// Whether a pattern takes all of a path. |pattern| × |path| steps.
@@ -62,7 +96,7 @@ fn meets(pattern: &[Sign], path: &[char]) -> bool {
         let mut next = if many { reached.clone() } else { vec![false; path.len() + 1] };
         for (at, letter) in path.iter().enumerate() {
             let takes = match sign {
-                Sign::Letter(own) => own == letter,
+                Sign::Letter(own) => is_letter(*own, *letter),
                 Sign::One | Sign::Name => *letter != '/',
                 Sign::Any => true,
             };
@@ -74,6 +108,9 @@ fn meets(pattern: &[Sign], path: &[char]) -> bool {
                 *to = true;
             }
         }
+        if !next.contains(&true) {
+            return false;
+        }
         reached = next;
     }
     reached.last() == Some(&true)
@@ -81,7 +118,7 @@ fn meets(pattern: &[Sign], path: &[char]) -> bool {
 
 impl Eval<'_> {
     /// Files that this line or the agent wrote which a word may name that stands for several: a pattern, or each name of a listing.
-    pub(crate) fn named_places(&self, file: &Word) -> Vec<String> {
+    pub(crate) fn named_places(&mut self, file: &Word) -> Vec<String> {
         let Some(pattern) = signs(&file.parts) else { return Vec::new() };
         let cwd = self.start_dir().unwrap_or_default();
         let below = |folder: &str, path: &str| match path {
@@ -90,22 +127,31 @@ impl Eval<'_> {
         };
         let rooted = pattern.first() == Some(&Sign::Letter('/'));
         let dirs = self.dirs.iter().filter_map(|dir| match dir {
-            Dir::Start(dir) if !rooted => Some(below(&cwd, dir)),
-            Dir::Start(_) => Some(String::new()),
-            Dir::Open(_) | Dir::Unknown => None,
+            Dir::Start(_) if rooted => Some(String::new()),
+            Dir::Start(dir) => Some(below(&cwd, dir) + "/"),
+            Dir::Open(_) | Dir::Unknown => rooted.then(String::new),
         });
-        let skipped = if pattern.starts_with(&[Sign::Letter('.'), Sign::Letter('/')]) { 2 } else { 0 };
-        let patterns: Vec<Vec<Sign>> = dirs
-            .map(|dir| {
-                let folder = if dir.is_empty() { dir } else { format!("{}/", dir.trim_end_matches('/')) };
-                folder.chars().map(Sign::Letter).chain(pattern.iter().skip(skipped).copied()).collect()
-            })
+        let mut patterns: Vec<Vec<Sign>> = dirs
+            .map(|dir| folded(&dir.chars().map(Sign::Letter).chain(pattern.iter().copied()).collect::<Vec<_>>()))
             .collect();
+        patterns.dedup();
         let written = self.written.places().chain(self.sources.files().iter().map(String::as_str));
-        let named = written.filter(|place| {
-            let path: Vec<char> = below(&cwd, place).chars().collect();
-            patterns.iter().any(|pattern| meets(pattern, &path))
-        });
-        named.take(MOST_NAMED).map(str::to_owned).collect()
+        let places: Vec<String> = written.map(str::to_owned).collect();
+        let mut named = Vec::new();
+        for place in places {
+            let path: Vec<char> = below(&cwd, &place).chars().collect();
+            let steps: usize = patterns.iter().map(|pattern| 1 + pattern.len() * path.len() / 256).sum();
+            if !self.spend(steps) {
+                break;
+            }
+            if patterns.iter().any(|pattern| meets(pattern, &path)) {
+                if named.len() == MOST_NAMED {
+                    self.limit("more scripts by one word than are followed");
+                    break;
+                }
+                named.push(place);
+            }
+        }
+        named
     }
 }

@@ -37,10 +37,8 @@ fn shell(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, input:
     while let Some(word) = arguments.get(at) {
         let Some(text) = word.literal() else { break };
         match text.as_str() {
-            "-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file" => {
-                if text.starts_with("--")
-                    && let Some(file) = arguments.get(at + 1)
-                {
+            "--rcfile" | "--init-file" => {
+                if let Some(file) = arguments.get(at + 1) {
                     script(eval, file, base, input);
                 }
                 at += 2;
@@ -59,9 +57,12 @@ fn shell(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, input:
                 if short.contains(['i', 'l']) && short.starts_with('-') {
                     started(eval, base, short.contains('l'), word.span);
                 }
-                if short.ends_with('o') {
-                    at += 1;
-                }
+                // Each takes a word of its own, wherever it stands among the letters.
+                let names = short.matches(['o', 'O']).count();
+                let named = arguments.get(at + 1..).unwrap_or_default().iter().take(names);
+                let physical = |word: &Word| word.literal().is_none_or(|name| name == "physical");
+                eval.physical |= short.contains('P') || named.into_iter().any(physical);
+                at += names;
             }
             _ => break,
         }

@@ -29,7 +29,10 @@ pub fn run_file(eval: &mut Eval<'_>, file: &Word, what: &str, arguments: Option<
         return;
     }
     let path = file.place().filter(|_| !file.is_glob());
-    let places = path.as_ref().map_or_else(|| eval.named_places(file), |path| eval.places(path));
+    let places = match &path {
+        Some(path) => eval.places(path),
+        None => eval.named_places(file),
+    };
     for place in places {
         let path = path.clone().unwrap_or_else(|| place.clone());
         match eval.stored(&place) {
@@ -56,7 +59,10 @@ fn is_line(shebang: &str) -> bool {
     let base = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
     let Some(first) = words.next().map(base) else { return false };
     match first.as_str() {
-        "env" => words.any(|word| word.starts_with("-S") || word.starts_with("--split-string")),
+        "env" => words.next().is_some_and(|word| match word.strip_prefix("--") {
+            Some(long) => long.starts_with('s'),
+            None => word.starts_with('-') && word.contains('S'),
+        }),
         other => !is_shell(other) && code::Language::of(other).is_none() && !matches!(other, "make" | "just"),
     }
 }
