@@ -128,6 +128,7 @@ fn a_projects_variables_do_not_move_the_record() {
     for (file, text) in [
         (".env", "export XDG_STATE_HOME=/tmp"),
         (".gemini/.env", "A=1\n  XDG_STATE_HOME: /tmp"),
+        (".env", "A=1\rexport\tXDG_STATE_HOME=/tmp"),
         (".env", "XDG_STATE_HOME=/tmp"),
     ] {
         fs::create_dir_all(repository.join(".gemini")).unwrap();

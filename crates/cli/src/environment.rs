@@ -1,6 +1,7 @@
 //! The process's surroundings, read once: the only place that looks at environment variables.
 
 use std::env;
+use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -202,8 +203,8 @@ pub fn cwd() -> Result<PathBuf, Failure> {
 /// Largest file of variables that is looked into.
 const MAX_VARIABLES: u64 = 1 << 20;
 
-/// Why nothing is to be decided with this environment: a file of the project gave the client variables by which Writ's state, or its program,
-/// is another. Only what is set is looked for.
+/// Why nothing is to be decided with this environment: a file of the project may have given the client variables by which Writ's state, or
+/// its program, is another. Only what is set is looked for.
 pub fn moved(client: &dyn Client, cwd: &Path) -> Option<String> {
     let ours = |name: &str| {
         name == "XDG_STATE_HOME" || ["WRIT_", "ATTEST_", "LD_"].iter().any(|front| name.starts_with(front))
@@ -216,15 +217,15 @@ pub fn moved(client: &dyn Client, cwd: &Path) -> Option<String> {
     let user = absolute("HOME");
     for folder in cwd.ancestors().chain(user.as_deref()) {
         for path in client.variable_files().iter().map(|name| folder.join(name)) {
-            let Ok(text) = regular_file::text(&path, MAX_VARIABLES) else { continue };
-            let named = text.lines().filter_map(|line| {
-                let line = line.trim_start();
-                let (name, _) = line.strip_prefix("export ").unwrap_or(line).split_once(['=', ':'])?;
-                set.iter().find(|set| *set == name.trim())
-            });
-            if let Some(name) = named.into_iter().next() {
+            // How such a file is read is the client's own: a name anywhere in it counts, and what cannot be read may hold it.
+            let held = match regular_file::read(&path, MAX_VARIABLES) {
+                Ok(bytes) => set.iter().find(|name| bytes.windows(name.len()).any(|piece| piece == name.as_bytes())),
+                Err(error) if matches!(error.kind(), NotFound | NotADirectory | PermissionDenied) => None,
+                Err(_) => set.first(),
+            };
+            if let Some(name) = held {
                 return Some(format!(
-                    "writ denies: {} sets `{name}`, by which Writ would keep and look for its record elsewhere: take it out",
+                    "writ denies: {} names `{name}`, or cannot be read: by that Writ would keep and look for its record elsewhere. Take it out",
                     path.display()
                 ));
             }

@@ -126,6 +126,13 @@ impl Candidate {
         names.any(|name| line_matches(pattern, &format!("{name}{}", self.arguments()))).then_some(true)
     }
 
+    /// Whether it may be the file that a pattern names by a path: by the last name alone, before anybody looks at a disk.
+    pub fn may_lie_at(&self, pattern: &str) -> bool {
+        let named = pattern.split(' ').next().unwrap_or_default();
+        let name = named.rsplit('/').next().unwrap_or_default();
+        name.contains('*') && !self.places.is_empty() || self.places.iter().any(|place| place.ends_with(name))
+    }
+
     /// Narrow: certainly exactly this, whatever the unknown parts become. A path in the pattern is absolute.
     pub fn allowed_by(&self, pattern: &str) -> bool {
         let program = self.first();

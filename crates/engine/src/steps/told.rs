@@ -1,7 +1,7 @@
 //! What a statement of somebody else's tells of the step that it is about: its name, and whether it went well.
 //!
-//! Owns the predicates that are read for it: in-toto links and test results, witness's collections, aflock's actions, SLSA's verification summaries. Signs and
-//! believes nothing. Invariant: a predicate that is read and does not say that it went well is one that did not. Page:
+//! Owns the predicates that are read for it: in-toto links and test results, witness's collections, aflock's actions, SLSA's verification
+//! summaries. Signs and believes nothing. Invariant: a predicate that is read and does not say that it went well is one that did not. Page:
 //! `spec/statements.md`.
 
 use writ_core::json::Value;

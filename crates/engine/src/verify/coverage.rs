@@ -3,7 +3,7 @@
 //! The transcript is the client's own word and can be edited, so it proves nothing by itself; it can only accuse. A call that
 //! it holds and the ledger does not was not observed. Neither file is held in memory: of a call there are 32 bytes.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -168,9 +168,10 @@ struct Pass<'a> {
     /// Of clients that tell no ids: how often each call was told, and what stands for each.
     keyed: HashMap<Name, u64>,
     times: HashMap<Name, String>,
-    /// Calls without a row, until it is known whether the client itself refused them, and those that it did: they never began.
+    /// Calls without a row, until it is known whether the client itself refused them; and of each such result whether that is all it says:
+    /// then the call never began.
     waiting: Vec<(Name, String, bool)>,
-    never_began: HashSet<Name>,
+    never_began: HashMap<Name, bool>,
 }
 
 impl Pass<'_> {
@@ -234,7 +235,7 @@ impl Pass<'_> {
     fn settle(&mut self) -> usize {
         let (never, accused): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiting)
             .into_iter()
-            .partition(|(id, _, is_another)| !is_another && self.never_began.contains(id));
+            .partition(|(id, _, is_another)| !is_another && self.never_began.get(id) == Some(&true));
         accused.into_iter().for_each(|(_, text, is_another)| self.accuse(text, is_another));
         never.len()
     }
@@ -243,11 +244,9 @@ impl Pass<'_> {
         let id = self.times.get(&name(call_id)).map_or_else(|| name(call_id), |told| name(told));
         let completed = outcome == Outcome::Completed;
         let Some(decided) = self.seen.decided.get_mut(&id) else {
-            if outcome == Outcome::Refused && self.never_began.len() < ROOM {
-                self.never_began.insert(id);
-            } else {
-                // Another result of it says otherwise.
-                self.never_began.remove(&id);
+            let refused = outcome == Outcome::Refused;
+            if self.never_began.len() < ROOM || self.never_began.contains_key(&id) {
+                *self.never_began.entry(id).or_insert(true) &= refused;
             }
             return;
         };
@@ -309,7 +308,7 @@ fn compare(
         return without("the session names no transcript".to_owned(), &findings);
     };
     let (unknown, keyed, times) = (HashMap::new(), HashMap::new(), HashMap::new());
-    let (waiting, never_began) = (Vec::new(), HashSet::new());
+    let (waiting, never_began) = (Vec::new(), HashMap::new());
     let mut pass = Pass {
         seen: &mut seen,
         unknown,

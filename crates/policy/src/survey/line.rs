@@ -1,5 +1,6 @@
 //! A shell line's commands, files and hosts as facts (R20).
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use writ_core::{Span, Subject};
@@ -136,11 +137,9 @@ impl Survey<'_> {
     fn command(&mut self, command: &Command, analysis: &Analysis) {
         let places = self.places_of(command);
         let place = places.first().map(|place| self.below_root(place));
-        let is_placed = place.is_some();
         let candidate = Candidate::of(command).at(places);
-        let rooted = |pattern: &str| if is_placed { self.rooted(pattern) } else { pattern.to_owned() };
         let denied = |pattern: &str| {
-            candidate.denied_by(pattern).or_else(|| is_placed.then(|| candidate.is_denied_at(&rooted(pattern)))?)
+            candidate.denied_by(pattern).or_else(|| candidate.is_denied_at(&self.rooted(&candidate, pattern)))
         };
         let names = self.facts.names();
         let mut found = hits(self.policy, names, denied);
@@ -148,7 +147,7 @@ impl Survey<'_> {
             found.extend(hits(self.policy, ["Bash"; 2], denied));
         }
         found.dedup();
-        let named = allowed(self.policy, names, |pattern| candidate.allowed_by(&rooted(pattern)));
+        let named = allowed(self.policy, names, |pattern| candidate.allowed_by(&self.rooted(&candidate, pattern)));
         let text = place.as_ref().map_or_else(|| candidate.text(), |place| candidate.text_as(place));
         self.label_text(|pattern| candidate.denied_by(pattern));
         let needless = candidate.is_harmless() || candidate.is_wrapper_of(command, &analysis.commands);
@@ -199,10 +198,10 @@ impl Survey<'_> {
     }
 
     /// A pattern of commands with the path of its program, if it has one, as [`Self::placed`] tells those of commands.
-    fn rooted(&self, pattern: &str) -> String {
+    fn rooted<'p>(&self, candidate: &Candidate, pattern: &'p str) -> Cow<'p, str> {
         let (named, rest) = pattern.split_at(pattern.find(' ').unwrap_or(pattern.len()));
-        if !named.contains('/') {
-            return pattern.to_owned();
+        if !named.contains('/') || !candidate.may_lie_at(pattern) {
+            return Cow::Borrowed(pattern);
         }
         let path = self.absolute(&self.policy.files.root, named);
         // As far as it has no `*`.
@@ -210,7 +209,7 @@ impl Survey<'_> {
         let folder = known.rfind('/').map_or(0, |at| at + 1);
         let (folder, name) = path.split_at(folder);
         let folder = self.world.resolve(if folder.len() > 1 { folder.trim_end_matches('/') } else { "/" }).path;
-        format!("{}/{name}{rest}", folder.trim_end_matches('/'))
+        Cow::Owned(format!("{}/{name}{rest}", folder.trim_end_matches('/')))
     }
 
     /// Whether a command that only a human may run is given to a copy of Writ's program.
