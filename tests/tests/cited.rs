@@ -127,6 +127,25 @@ impl Cited {
     }
 }
 
+/// Folders that were made for a settings file go with it; one that was there stays.
+#[test]
+fn undo_leaves_no_folder_behind() {
+    let place = Workplace::new("cited-undo");
+    let config = place.folder.join(".config");
+    for (given, left) in [(false, None), (true, Some(config.clone()))] {
+        if given {
+            fs::create_dir_all(&config).unwrap();
+        }
+        assert!(place.writ(&["init", "--client", "crush", "--user"]).status.success());
+        assert!(config.join("crush").is_dir());
+        // A second installation does not forget what the first one made.
+        assert!(place.writ(&["init", "--client", "crush", "--user"]).status.success());
+        assert!(place.writ(&["init", "--client", "crush", "--user", "--undo"]).status.success());
+        assert_eq!(config.exists().then(|| config.clone()), left);
+        assert!(!config.join("crush").exists());
+    }
+}
+
 #[test]
 fn droid() {
     let cited = cited("droid", ".factory/settings.json");

@@ -6,6 +6,9 @@ mod workplace;
 
 use std::fs;
 use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
 use workplace::Workplace;
@@ -23,35 +26,99 @@ fn a_call_that_the_client_refused_itself_is_no_unobserved_one() {
         ("true", "", 1),
     ] {
         let place = Workplace::new(&format!("refused-itself-{success}-{code}"));
-        let log = place.folder.join(".copilot/session-state/s");
-        fs::create_dir_all(&log).unwrap();
-        let hook = |members: &str| {
-            let cwd = place.folder.join("repository");
-            let payload = format!(r#"{{"sessionId":"s","timestamp":1,"cwd":"{}"{members}}}"#, cwd.display());
-            let mut child = place.command(&["hook", "--client", "copilot"]).spawn().unwrap();
-            child.stdin.take().unwrap().write_all(payload.as_bytes()).unwrap();
-            assert!(child.wait_with_output().unwrap().status.success());
-        };
-        hook(r#","source":"new""#);
-        let args = r#","toolName":"view","toolArgs":{"path":"src"}"#;
-        hook(args);
-        hook(&format!(r#"{args},"toolResult":{{"resultType":"success"}}"#));
+        let log = called_once(&place);
         let lines = [
-            r#"{"type":"tool.execution_start","id":"1","data":{"toolCallId":"a","toolName":"view","arguments":{"path":"src"}}}"#.to_owned(),
-            r#"{"type":"tool.execution_complete","id":"2","data":{"toolCallId":"a","success":true}}"#.to_owned(),
-            r#"{"type":"tool.execution_start","id":"3","data":{"toolCallId":"b","toolName":"bash","arguments":{}}}"#.to_owned(),
-            format!(r#"{{"type":"tool.execution_complete","id":"4","data":{{"toolCallId":"b","success":{success}{error}}}}}"#),
+            CALLED.to_owned(),
+            r#"{"type":"tool.execution_start","id":"3","data":{"toolCallId":"b","toolName":"bash","arguments":{}}}"#
+                .to_owned(),
+            format!(
+                r#"{{"type":"tool.execution_complete","id":"4","data":{{"toolCallId":"b","success":{success}{error}}}}}"#
+            ),
         ];
-        hook(r#","reason":"complete""#);
-        // The client writes its log late.
-        fs::write(log.join("events.jsonl"), lines.join("\n") + "\n").unwrap();
+        // The client writes its log while the hook runs, and the rest behind it.
+        let (begun, file) = (format!("{CALLED}\n"), log.clone());
+        let client = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            fs::write(file, begun).unwrap();
+        });
+        hook(&place, r#","reason":"complete""#);
+        client.join().unwrap();
+        fs::write(log, lines.join("\n") + "\n").unwrap();
         let output = place.writ(&["verify", "--format", "json"]);
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let phases = report["phases"].as_array().unwrap();
-        let coverage = phases.iter().find(|phase| phase["name"] == "coverage").unwrap();
+        let coverage = phase(&report, "coverage").unwrap();
         let passed = coverage["outcome"] == "passed";
         assert_eq!((passed, output.status.code() == Some(0)), (code == 0, code == 0), "{success}{error}: {report}");
         let said = coverage["summary"].as_str().unwrap();
         assert_eq!(said.contains("1 that the client refused before it asked"), code == 0, "{said}");
+        assert!(phase(&report, "transcripts").is_none(), "{report}");
     }
+}
+
+/// A call that the last event of a session tells of comes before its end.
+#[test]
+fn a_call_that_is_found_at_the_end_breaks_no_record() {
+    let place = Workplace::new("found-at-the-end");
+    let log = called_once(&place);
+    let refused = r#"{"type":"tool.execution_start","id":"3","data":{"toolCallId":"b","toolName":"bash","arguments":{}}}
+{"type":"tool.execution_complete","id":"4","data":{"toolCallId":"b","success":false,"error":{"message":"no"},"toolTelemetry":{"properties":{"wasSyntaxError":"true"}}}}"#;
+    fs::write(log, format!("{CALLED}\n{refused}\n")).unwrap();
+    hook(&place, r#","reason":"complete""#);
+    let output = place.writ(&["verify", "--format", "json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(phase(&report, "coverage").unwrap()["summary"], "all 2 calls of the transcript are on record");
+    assert_eq!(output.status.code(), Some(0), "{report}");
+}
+
+/// Whoever writes to it after the session could have taken anything out.
+#[test]
+fn a_transcript_that_no_stop_read_is_an_exception() {
+    let place = Workplace::new("unbound");
+    let log = called_once(&place);
+    hook(&place, r#","reason":"complete""#);
+    fs::write(log, format!("{CALLED}\n")).unwrap();
+    let output = place.writ(&["verify", "--format", "json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(phase(&report, "coverage").unwrap()["outcome"], "passed", "{report}");
+    let said = phase(&report, "transcripts").unwrap()["summary"].as_str().unwrap();
+    assert!(said.starts_with("no stop read the transcript"), "{report}");
+    assert_eq!(output.status.code(), Some(3), "{report}");
+
+    // A bundle's manifest tells of it, to both verifiers.
+    let (bundle, key) = (place.folder.join("s.tar"), place.session_of("s").join("ledger.pub"));
+    let (bundle, key) = (bundle.to_str().unwrap(), key.to_str().unwrap());
+    assert!(place.writ(&["export", "s", "-o", bundle]).status.success());
+    let output = place.writ(&["verify", bundle, "--trust", key]);
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stdout));
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../verifiers/python/bundle.py");
+    let other = Command::new("/usr/bin/python3").args([script, bundle, "--trust", key]).output().unwrap();
+    let said = String::from_utf8_lossy(&other.stdout);
+    assert!(other.status.code() == Some(3) && said.contains("no stop read the transcript"), "{said}");
+}
+
+/// What the client's log says of the call in [`called_once`].
+const CALLED: &str = r#"{"type":"tool.execution_start","id":"1","data":{"toolCallId":"a","toolName":"view","arguments":{"path":"src"}}}
+{"type":"tool.execution_complete","id":"2","data":{"toolCallId":"a","success":true}}"#;
+
+/// A session of Copilot's with one call; returns where its log will be.
+fn called_once(place: &Workplace) -> PathBuf {
+    let folder = place.folder.join(".copilot/session-state/s");
+    fs::create_dir_all(&folder).unwrap();
+    hook(place, r#","source":"new""#);
+    let args = r#","toolName":"view","toolArgs":{"path":"src"}"#;
+    hook(place, args);
+    hook(place, &format!(r#"{args},"toolResult":{{"resultType":"success"}}"#));
+    folder.join("events.jsonl")
+}
+
+fn hook(place: &Workplace, members: &str) {
+    let cwd = place.folder.join("repository");
+    let payload = format!(r#"{{"sessionId":"s","timestamp":1,"cwd":"{}"{members}}}"#, cwd.display());
+    let mut child = place.command(&["hook", "--client", "copilot"]).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(payload.as_bytes()).unwrap();
+    assert!(child.wait_with_output().unwrap().status.success());
+}
+
+fn phase<'a>(report: &'a Value, name: &str) -> Option<&'a Value> {
+    report["phases"].as_array().unwrap().iter().find(|phase| phase["name"] == name)
 }

@@ -365,3 +365,27 @@ fn a_human_sees_the_change_and_says_yes() {
     let text = fs::read_to_string(&file).unwrap();
     assert_eq!(text, r#"{"version":"1.0","name":"s","tools":{"deny":["Bash:rm *", "Bash:dd *"]}}"#);
 }
+
+/// A yes to the change of an accepted policy accepts it for the sessions that come. What nobody saw change, it does not.
+#[test]
+fn a_yes_to_a_change_holds_for_the_next_session() {
+    let place = Workplace::new("added");
+    let file = place.folder.join("repository/.aflock");
+    let call = |session: &str, id: &str| {
+        let members = format!(r#","tool_name":"Read","tool_input":{{"file_path":"src/a.rs"}},"tool_use_id":"{id}""#);
+        place.answer(&place.payload("PreToolUse", &members).replace(workplace::SESSION, session))
+    };
+    fs::write(&file, r#"{"version":"1.0","name":"s","tools":{"deny":["Bash:rm *"]}}"#).unwrap();
+    call(workplace::SESSION, "one");
+    let (done, shown) = at_a_terminal(&place, &[], "policy add \"tools.deny Bash:dd *\"", "y\n");
+    assert!(done && shown.contains("the next session here begins under it"), "{shown}");
+    // The session that runs sees the change, and keeps what it has.
+    assert!(call(workplace::SESSION, "two").contains("writ policy accept"));
+    assert!(!call("second", "three").contains("policy-changed"));
+
+    fs::write(&file, r#"{"version":"1.0","name":"s","tools":{"deny":["Bash:dd *"]}}"#).unwrap();
+    assert!(call("second", "four").contains("writ policy accept"));
+    let (done, shown) = at_a_terminal(&place, &[], "policy add \"tools.deny Bash:mkfs *\"", "y\n");
+    assert!(done && !shown.contains("the next session here begins under it"), "{shown}");
+    assert!(call("third", "five").contains("policy-changed"));
+}

@@ -203,8 +203,7 @@ class Ledger:
         self.stops, self.last_act, self.ended, self.over = [], -1, False, False
         self.named, self.read, self.genesis, self.first = {}, {}, None, None
     def take(self, line, sizes):
-        if self.count in sizes:
-            self.roots[self.count], self.signers[self.count] = self.root(), self.key
+        if self.count in sizes: self.roots[self.count], self.signers[self.count] = self.root(), self.key
         must(len(line) <= MAX_LINE, "it is too long")
         row = strict(line, "it", exact=True)
         must(list(row) == list(ROW), "its members are others")
@@ -317,6 +316,7 @@ def verify(path, trusted):
     tail(ledger, covered := check_notes(signed, ledger))
     must(brought.id == trusted.id or all(ledger.signers[note[2]].id == trusted.id for note in signed), "it brings another key than the one that is trusted, and that one did not sign its checkpoints")
     made_of = {(entry["main"], entry["name"]): (entry["size"], "sha256:" + entry["sha256"]) for entry in bundle.manifest["transcripts"]}
+    must("main" in {file for _, file in ledger.read} or not (ledger.stops or ledger.ended) or made_of.get((ledger.genesis.get("transcript"), "main"), (0,))[0] == 0, "no stop read the transcript")
     for (main, file), (end, digest) in ledger.read.items():
         must((held := made_of.get((main or ledger.genesis.get("transcript"), file), (-1, None)))[0] > end or held == (end, digest or held[1]), f"the transcript `{file}` was gone, shorter or other than what was read of it")
     for place, (digest, _) in sorted(ledger.named.items()):

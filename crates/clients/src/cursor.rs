@@ -90,6 +90,14 @@ pub struct News {
     pub cursor: Cursor,
 }
 
+impl Cursor {
+    /// How much of the main conversation's file was read, in bytes.
+    pub fn read_of(&self, main: &Path) -> u64 {
+        let position = self.files.get(MAIN).filter(|_| self.main == main);
+        position.map_or(0, |position| position.end)
+    }
+}
+
 /// Reads what is new since `cursor`. A transcript that cannot be read keeps its place.
 pub fn news(transcripts: &dyn Transcripts, main: &Path, cursor: Cursor) -> News {
     let cursor = if cursor.main == main { cursor } else { Cursor { main: main.to_owned(), ..Cursor::default() } };

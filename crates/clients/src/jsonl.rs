@@ -63,6 +63,10 @@ pub(crate) trait LineFiles {
     fn untold(&self) -> &'static [&'static str] {
         &[]
     }
+    /// Whether it is written while a stop's hook runs.
+    fn late(&self) -> bool {
+        false
+    }
     /// What the client keeps now, of one whose files are drawn from that.
     fn kept_now(&self, _main: &Path, _take: &mut dyn FnMut(Told<'_>)) -> Result<(), TranscriptError> {
         Ok(())
@@ -104,6 +108,10 @@ impl<T: LineFiles + Sync> Transcripts for T {
 
     fn unseen(&self) -> &'static [&'static str] {
         self.untold()
+    }
+
+    fn written_late(&self) -> bool {
+        self.late()
     }
 
     fn beside(&self, _path: &Path) -> Vec<PathBuf> {

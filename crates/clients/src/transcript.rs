@@ -48,6 +48,11 @@ pub trait Transcripts: Sync {
         &[]
     }
 
+    /// Whether the client writes its transcripts only while or after a stop's hook runs.
+    fn written_late(&self) -> bool {
+        false
+    }
+
     /// The files beside a transcript that [`note`](Self::note) reads, whether they are there or not.
     fn beside(&self, path: &Path) -> Vec<PathBuf>;
 

@@ -123,6 +123,53 @@ fn work_is_held_recorded_and_verified() {
     end(&Gemini, &place);
 }
 
+/// A clock that is ahead.
+const LATER: &str = "const Now = Date;
+const ahead = Number(process.env.AHEAD);
+globalThis.Date = class extends Now {
+  constructor(...told) { told.length ? super(...told) : super(Now.now() + ahead); }
+  static now() { return Now.now() + ahead; }
+};
+";
+
+/// What its turns are held to.
+const BOUND: &str = r#""limits":{"maxTokensIn":1000000,"maxTurns":9},
+"materialsFrom":{"session":{"constraints":{"requireContiguousTurns":true}}}"#;
+
+/// The client goes on in a new chat file, which begins with all that was.
+#[test]
+fn a_resumed_session_is_verified() {
+    for (name, ahead) in [("resumed", "120000"), ("resumed-soon", "0")] {
+        let place = Place::new("gemini", name);
+        let policy = fs::read_to_string(place.work.join(".aflock")).unwrap();
+        let bound = policy.replacen('{', &format!("{{{BOUND},"), 1);
+        fs::write(place.work.join(".aflock"), bound).unwrap();
+        let write = |name: &str| vec![Gemini.shell(&format!("echo {name} > {name}.txt"))];
+        let first = vec![write("one"), vec![text("Done.")]];
+        // What was said before counts.
+        let second = [first.clone(), vec![write("two"), vec![text("Done.")]]].concat();
+        let scripts = vec![Script { word: "SECOND:", turns: second }, Script { word: "FIRST:", turns: first }];
+        let port = begin(&Gemini, &place, scripts);
+        let ran = place.run(Gemini.command(&place, port, "FIRST: do it"));
+        assert!(ran.status.success(), "{}", said(&ran));
+        let mut again = Gemini.command(&place, port, "SECOND: go on");
+        again.args(["--resume", "latest"]);
+        // Files are named by the minute.
+        let later = place.at("later.js");
+        fs::write(&later, LATER).unwrap();
+        again.env("NODE_OPTIONS", format!("--require {}", later.display())).env("AHEAD", ahead);
+        let ran = place.run(again);
+        assert!(ran.status.success(), "{}", said(&ran));
+        assert_eq!(place.file("one.txt").zip(place.file("two.txt")), Some(("one\n".to_owned(), "two\n".to_owned())));
+
+        let report = verified(&place);
+        assert_eq!(phase(&report, "coverage")["outcome"], "passed", "{report:#}");
+        let (done, told) = place.writ(&["verify"]);
+        assert!(done && told.trim_end().ends_with("\nverified"), "{told}");
+        end(&Gemini, &place);
+    }
+}
+
 #[test]
 fn the_administrators_hooks_hold() {
     common::the_administrators_hooks_hold(&Gemini);

@@ -122,7 +122,12 @@ impl Workplace {
 
     /// The session's folder.
     pub fn session(&self) -> PathBuf {
-        self.folder.join("state/sessions").join(SESSION)
+        self.session_of(SESSION)
+    }
+
+    /// Another session's folder.
+    pub fn session_of(&self, id: &str) -> PathBuf {
+        self.folder.join("state/sessions").join(id)
     }
 
     /// Ids of the calls that have an approving row, in the ledger's order, once `writ verify` found the rows intact.

@@ -164,6 +164,10 @@ impl LineFiles for Copilot {
     fn untold(&self) -> &'static [&'static str] {
         &events::UNSEEN
     }
+
+    fn late(&self) -> bool {
+        true
+    }
 }
 
 impl Past for Copilot {

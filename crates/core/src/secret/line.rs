@@ -234,19 +234,33 @@ fn plain(word: &str, feeds: bool, depth: usize) -> String {
     if let Some(shown) = glued_user(word).or_else(|| address(word)).or_else(|| at_host(word)).or_else(|| random(word)) {
         return shown;
     }
-    // `bash -c "mysql -p…"`, or a header by itself.
-    let quote = word.chars().next().filter(|first| matches!(first, '"' | '\''));
-    let inner = quote.and_then(|quote| word.get(1..)?.strip_suffix(quote));
-    match inner.filter(|inner| inner.contains(char::is_whitespace) && depth < MAX_DEPTH) {
-        Some(inner) => {
-            let quote = quote.unwrap_or('"');
-            let mut out = String::from(quote);
+    // `bash -c "mysql -p…"`, `{"run":"mysql -p…"}`, or a header by itself.
+    let mut out = String::with_capacity(word.len());
+    let mut rest = word;
+    while let Some((front, quote, inner, behind)) = quoted_part(rest).filter(|_| depth < MAX_DEPTH) {
+        out.push_str(front);
+        out.push(quote);
+        if inner.contains(char::is_whitespace) {
             line(inner, feeds, depth + 1, &mut out);
-            out.push(quote);
-            out
+        } else {
+            out.push_str(inner);
         }
-        None => word.to_owned(),
+        out.push(quote);
+        rest = behind;
     }
+    out.push_str(rest);
+    out
+}
+
+/// The first text in quotes that close: what stands before it, the quote, itself, and what comes behind.
+fn quoted_part(word: &str) -> Option<(&str, char, &str, &str)> {
+    let at = word.find(['"', '\''])?;
+    let quote = word.get(at..)?.chars().next()?;
+    let body = word.get(at + 1..)?;
+    let closes =
+        |(end, _): &(usize, &str)| quote == '\'' || !body.get(..*end).is_some_and(|inner| inner.ends_with('\\'));
+    let (end, _) = body.match_indices(quote).find(closes)?;
+    Some((word.get(..at)?, quote, body.get(..end)?, body.get(end + 1..)?))
 }
 
 /// `-uuser:secret`, `--user=user:secret`.

@@ -108,6 +108,7 @@ fn value<'a>(name: &str, after: &'a str, out: &mut String) -> &'a str {
     let (skipped, value) = match sign.chars().next() {
         Some(':' | '=') => {
             let value = sign.trim_start_matches([':', '=', '>', '~']).trim_start_matches([' ', '\t']);
+            let value = below(value).unwrap_or(value);
             (after.len() - value.len(), value)
         }
         // `PASSWORD 'x'`, `IDENTIFIED BY 'x'` of SQL.
@@ -133,6 +134,19 @@ fn value<'a>(name: &str, after: &'a str, out: &mut String) -> &'a str {
     out.push_str(after.get(..skipped).unwrap_or_default());
     let header = name.eq_ignore_ascii_case("authorization") || name.to_ascii_lowercase().ends_with("cookie");
     masked_value(value, header, out)
+}
+
+/// The value on the next line, as YAML has it (`password: |`, and the value below it, further in): one word, or one in quotes.
+fn below(value: &str) -> Option<&str> {
+    let next = value.trim_start_matches(['|', '>', '-', '+', '\r']).strip_prefix('\n')?;
+    let line = next.lines().next()?.trim_end();
+    let word = line.trim_start_matches([' ', '\t']);
+    let is_value = word.len() < line.len()
+        && !word.is_empty()
+        && !word.starts_with(['-', '#', '{', '[', '<'])
+        && !word.ends_with(':')
+        && (word.starts_with(['"', '\'']) && !word.contains(": ") || !word.contains(char::is_whitespace));
+    is_value.then(|| next.trim_start_matches([' ', '\t']))
 }
 
 fn masked_value<'a>(value: &'a str, header: bool, out: &mut String) -> &'a str {

@@ -92,9 +92,6 @@ pub fn record(
         EventKind::Stop { .. } => ("stop", About::Nothing {}),
         EventKind::SessionEnd { reason } => {
             let name = if session.within.is_some() { "client-ended" } else { SESSION_END };
-            if name == SESSION_END {
-                session.state.end();
-            }
             (name, About::End { reason: reason.as_deref() })
         }
         EventKind::PreToolUse(_)
@@ -112,6 +109,10 @@ pub fn record(
     let tells =
         matches!(name, STARTED | RESUMED) || matches!(event, EventKind::Stop { .. } | EventKind::SubagentStop { .. });
     let identity = if tells { identity::of_event(session, input)? } else { None };
+    // What was found out before came before the end.
+    if name == SESSION_END {
+        session.state.end();
+    }
     let draft = session.event(name, Happened { who, about, transcripts, used, identity });
     session.append(draft)?;
     turns::attest(session, input, prepared.tree)?;

@@ -22,6 +22,7 @@ use writ_store::{Store, regular_file};
 
 use super::rows::Who;
 use super::{Session, SessionError};
+use crate::lag;
 
 /// Where the cursor is kept, in the session's folder.
 const CURSOR: &str = "transcripts.json";
@@ -97,6 +98,14 @@ pub fn prepare(input: &Event, store: &Store, id: &SessionId) -> Option<Prepared>
     let transcripts = writ_clients::named(input.client).and_then(Client::transcripts)?;
     let kept = kept(store, id);
     let cursor: Option<Cursor> = kept.as_ref().and_then(|bytes| json::from_slice(bytes).ok());
+    if transcripts.written_late() {
+        let main = Path::new(path);
+        let read = cursor.as_ref().map_or(0, |cursor| cursor.read_of(main));
+        // A turn leaves lines behind; behind the session's end there may be none.
+        let expected = read == 0 || matches!(input.kind, EventKind::Stop { .. });
+        let _there =
+            expected.then(|| lag::wait_for(|| main.metadata().is_ok_and(|file| file.len() > read).then_some(())));
+    }
     Some(Prepared { news: news(transcripts, Path::new(path), cursor.unwrap_or_default()), kept })
 }
 

@@ -130,13 +130,14 @@ pub fn install(target: Target<'_>, spec: &HookSpec, home: &Home) -> Result<Outco
         let record = record_path(&path, home)?;
         let known = load(&record)?;
         // A second installation over our own keeps the first original: that is what undo means.
-        let first = match &known {
+        let installed = Digest::of(edited.text.as_bytes());
+        let (original, folders) = match known {
             Some(known) if original.as_deref().is_some_and(|text| known.installed == Digest::of(text.as_bytes())) => {
-                known.original.clone()
+                (known.original, known.folders)
             }
-            _ => original,
+            _ => (original, path.ancestors().skip(1).take_while(|folder| !folder.exists()).count()),
         };
-        save(&record, &Record { original: first, installed: Digest::of(edited.text.as_bytes()) })?;
+        save(&record, &Record { original, installed, folders })?;
         replace(&path, edited.text.as_bytes(), SHARED)?;
     }
     Ok(Outcome { path: target.path.to_owned(), changed })
@@ -168,7 +169,9 @@ fn take_out(
 ) -> Result<bool, InstallError> {
     let Some(current) = read(path)? else { return Ok(false) };
     let record = record_path(path, home)?;
-    let restored = match load(&record)? {
+    let known = load(&record)?;
+    let folders = known.as_ref().map_or(0, |known| known.folders);
+    let restored = match known {
         Some(known) if known.installed == Digest::of(current.as_bytes()) => known.original,
         _ => {
             let edited = remove(&current).map_err(|source| InstallError::Settings { path: path.to_owned(), source })?;
@@ -183,7 +186,8 @@ fn take_out(
         None => {
             fs::remove_file(path).map_err(|source| io(path, source))?;
             // Only an empty folder goes; one that holds anything stays.
-            drop(path.parent().map(fs::remove_dir));
+            let _gone =
+                path.ancestors().skip(1).take(folders).take_while(|folder| fs::remove_dir(folder).is_ok()).count();
         }
     }
     drop(fs::remove_file(&record));
@@ -194,6 +198,14 @@ fn take_out(
 struct Record {
     original: Option<String>,
     installed: Digest,
+    /// How many folders were not there, from the file's own upwards.
+    #[serde(default = "one")]
+    folders: usize,
+}
+
+/// Records of before said nothing of it, and the file's own folder went with it.
+const fn one() -> usize {
+    1
 }
 
 fn record_path(path: &Path, home: &Home) -> Result<PathBuf, InstallError> {

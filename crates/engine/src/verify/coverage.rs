@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use writ_clients::cursor::Reading;
 use writ_clients::transcript::{Call, Told, TranscriptError, tell};
 use writ_clients::{Client, keys};
 use writ_core::json::{self, Value};
@@ -19,7 +20,7 @@ use super::read::Stretches;
 use super::report::{self, Phase, Standing, Unobserved};
 use super::sources::Sources;
 use crate::confine::supervise::CONFINED;
-use crate::session::rows::{BEGAN, COMMAND, RUN, STARTED, event};
+use crate::session::rows::{BEGAN, COMMAND, ENDED, RUN, SESSION_END, STARTED, event};
 
 /// Most calls without a row whose repetition is noticed: a transcript may be anything.
 const ROOM: usize = 1 << 16;
@@ -40,7 +41,7 @@ pub struct Seen {
     /// Whether something ran as a whole, and whether a client said that it began.
     ran: bool,
     began: bool,
-    /// The transcripts of clients that began in a run.
+    /// The transcripts of clients that began in a run, and those in which a resumed session went on.
     mains: BTreeSet<PathBuf>,
     /// Of clients that tell no ids: how often each call was decided, and which time each id was.
     keyed: HashMap<Name, u64>,
@@ -70,8 +71,13 @@ impl Seen {
 
     /// Takes the next row.
     pub fn row(&mut self, row: &Row) {
-        if let Some(reading) = row.detail.get("transcripts").and_then(|read| json::from_value(read).ok()) {
+        if let Some(reading) = row.detail.get("transcripts").and_then(|read| json::from_value::<Reading>(read).ok()) {
+            // A client that begins a new file when a session is resumed goes on there.
+            self.mains.extend(reading.main.as_ref().filter(|_| self.mains.len() < MOST).map(PathBuf::from));
             self.read.add(row.sequence, reading);
+        }
+        if matches!(event(row), "stop" | SESSION_END | ENDED) {
+            self.read.stop(row.sequence);
         }
         self.ran |= event(row) == CONFINED;
         self.began |= event(row) == STARTED;
@@ -287,8 +293,9 @@ fn compare(
     sources: &Sources,
     altered: &mut u64,
 ) -> (Phase, Unobserved) {
-    let mut paths: Vec<PathBuf> = std::mem::take(&mut seen.mains).iter().map(|main| sources.main(main)).collect();
-    paths.extend(path.filter(|path| paths.iter().all(|main| main != path)).map(Path::to_owned));
+    let mut paths: Vec<PathBuf> = path.map(Path::to_owned).into_iter().collect();
+    let others = std::mem::take(&mut seen.mains);
+    paths.extend(others.iter().map(|main| sources.main(main)).filter(|main| path != Some(main.as_path())));
     let findings = std::mem::take(&mut seen.ran_unasked);
     let unobserved = Unobserved::default();
     // A transcript that cannot be had accuses nobody; what the rows themselves say stands.

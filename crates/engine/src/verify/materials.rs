@@ -116,11 +116,15 @@ impl Looked {
     }
 
     fn session(&mut self, session: &Value, algorithm: &str, here: &Here<'_>) {
-        let Some(wanted) = text(session, "merkleRoot") else { return };
-        let path = match text(session, "path") {
-            None => here.main.map(Path::to_owned),
-            Some(own) if OWN.contains(&own) => here.main.map(Path::to_owned),
-            Some(path) => Some(placed(path, here)),
+        let other = text(session, "path").filter(|path| !OWN.contains(path));
+        let path = other.map(|path| placed(path, here)).or_else(|| here.main.map(Path::to_owned));
+        let Some(wanted) = text(session, "merkleRoot") else {
+            if let Some(other) = other.filter(|_| path.as_deref() != here.main) {
+                self.unknown.apart(format!(
+                    "turns are bound to the session's own transcript, not to `{other}`: name its `merkleRoot`, or leave `path` out"
+                ));
+            }
+            return;
         };
         match path.as_deref().map(|path| root_of(path, algorithm, here.transcripts)) {
             None => self.unknown.apart("the session's transcript is not known".to_owned()),

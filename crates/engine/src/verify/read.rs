@@ -37,6 +37,8 @@ pub struct Stretches {
     unread: Tally,
     /// There were more stretches than are kept.
     more: bool,
+    /// The first row of a stop.
+    stopped: Option<u64>,
 }
 
 impl Stretches {
@@ -69,6 +71,11 @@ impl Stretches {
             self.ends.insert(name, (stretch.to, row));
             self.read.push((row, main.clone(), stretch));
         }
+    }
+
+    /// Takes the row of a stop, or of the end, whether it read anything or not.
+    pub fn stop(&mut self, row: u64) {
+        self.stopped.get_or_insert(row);
     }
 
     /// Why what was read is not what the transcripts hold now, with findings, and how many stretches hold other bytes of the same length;
@@ -153,7 +160,7 @@ impl Stretches {
             }
         }
         if lost.is_empty() {
-            return None;
+            return self.unbound(main, recorded, sources);
         }
         lost.sort();
         let (count, all) = (lost.len(), self.ends.len());
@@ -165,8 +172,24 @@ impl Stretches {
             None => "are gone or shorter now",
         };
         let summary = format!("{count} of {all} transcripts that stops read {since}");
-        Some(Phase { name: "transcripts", outcome: Outcome::Absent, standing: Standing::Observed, summary, findings })
+        Some(absent(summary, findings))
     }
+
+    /// The main transcript, where it is there and no stop read any of it: nothing on record says what it held.
+    fn unbound(&self, main: &Path, recorded: &Path, sources: &Sources) -> Option<Phase> {
+        let row = self.stopped.filter(|_| !self.ends.keys().any(|(_, file)| file == MAIN))?;
+        let size = match sources.made_of() {
+            Some(made_of) => made_of.get(&(recorded.to_owned(), MAIN.to_owned())).map(|(size, _)| *size),
+            None => main.metadata().ok().map(|found| found.len()),
+        };
+        let size = size.filter(|size| *size > 0)?;
+        let found = format!("{MAIN}: {size} bytes, and neither row {row} nor a later stop read any of them");
+        Some(absent("no stop read the transcript: nothing on record says what it held".to_owned(), vec![found]))
+    }
+}
+
+const fn absent(summary: String, findings: Vec<String>) -> Phase {
+    Phase { name: "transcripts", outcome: Outcome::Absent, standing: Standing::Observed, summary, findings }
 }
 
 /// The files of conversations, each looked for once.

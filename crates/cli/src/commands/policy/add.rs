@@ -5,8 +5,9 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 
 use serde::Serialize;
+use writ_engine::decide::approvals;
 use writ_engine::governing::edit::{Edit, EditError};
-use writ_engine::governing::{self, GoverningError};
+use writ_engine::governing::{self, GoverningError, Trust};
 use writ_engine::past::denied;
 
 use super::{given_or_found, report};
@@ -51,14 +52,22 @@ pub fn run(args: &AddArgs) -> Result<(), Failure> {
     if args.format.format == Format::Human {
         change.show(&path);
     }
-    if !args.yes {
+    let mut next = false;
+    if args.yes {
+        replace(&path, &before, &after)?;
+    } else {
         human_check::human("change the policy", &every_start(&store(&home)?)?, &home)?;
         if !asked() {
             output::note(format!("{} nothing is changed", output::bad("error:")));
             return Err(Failure::No);
         }
+        // What nobody can read is accepted by nobody.
+        let opened = governing::open(&path, None, &Trust::open(home.state.as_deref())).ok();
+        replace(&path, &before, &after)?;
+        if let Some(opened) = opened.filter(|opened| opened.bytes == before.as_bytes()) {
+            next = approvals::accept_edited(&store(&home)?, &opened, &after, &home).map_err(Failure::could_not)?;
+        }
     }
-    replace(&path, &before, &after)?;
     match args.format.format {
         Format::Json => output::print_json(&Changed {
             policy: &path,
@@ -68,9 +77,10 @@ pub fn run(args: &AddArgs) -> Result<(), Failure> {
         }),
         Format::Human => {
             output::line(format!("{} {} is changed", output::good("✓"), output::path(&path)));
-            output::line(output::dim(
-                "a session that runs goes on under the policy it has, until `writ policy accept`",
-            ));
+            let begins = if next { "the next session here begins under it; " } else { "" };
+            output::line(output::dim(format!(
+                "{begins}a session that runs goes on under the policy it has, until `writ policy accept`"
+            )));
         }
     }
     Ok(())

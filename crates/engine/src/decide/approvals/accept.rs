@@ -48,6 +48,24 @@ fn limiting(governing: &Governing) -> Vec<agents::Limits<'_>> {
     governing.of_agents().map(|(_, own)| agents::Limits { agent: own.agent, layer: own.layer }).collect()
 }
 
+/// Accepts a policy that a human changed: the next session in its repository begins under it. Returns whether it does: where what it was
+/// before was not accepted there, or something else than `after` is there now, nobody has seen all of it.
+pub fn accept_edited(store: &Store, before: &Governing, after: &str, home: &Home) -> Result<bool, ApprovalError> {
+    let repository = in_force::repository(policy_root(before));
+    if store.accepted(repository, Digest::of(&kept::whole(before)))?.is_none() {
+        return Ok(false);
+    }
+    let trust = Trust::open(home.state.as_deref());
+    let governing = governing::open(&before.path, None, &trust).map_err(SessionError::from)?;
+    let layers = |of: &Governing| of.layers.iter().map(|layer| layer.at.file).collect::<Vec<_>>();
+    if governing.file != Digest::of(after.as_bytes()) || layers(&governing) != layers(before) {
+        return Ok(false);
+    }
+    let whole = kept::whole(&governing);
+    store.keep_accepted(repository, Digest::of(&whole), &whole)?;
+    Ok(true)
+}
+
 /// Settles that a policy that governed here is gone: new sessions run without one.
 pub fn accept_none(store: &Store, cwd: &std::path::Path) -> Result<(), ApprovalError> {
     Ok(store.settle(in_force::repository(cwd))?)

@@ -31,7 +31,7 @@ use crate::session::rows::event;
 use crate::session::state::{Given, MAX_GRANTS, State, Uses, short};
 use crate::session::{Session, SessionError};
 
-pub use accept::{accept, accept_none};
+pub use accept::{accept, accept_edited, accept_none};
 pub use pending::{Requests, Waiting, everywhere, waiting};
 pub use signed::Presence;
 
