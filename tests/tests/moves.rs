@@ -148,27 +148,69 @@ fn a_script_is_found_by_a_pattern_too() {
         assert_eq!(runs(&place, &line), harmless, "{line}");
     }
     // Over two calls, and by a first line that is a command of its own.
-    let hook = |members: &str| {
-        let payload = place.payload("PreToolUse", members);
-        let mut child = place.command(&["hook"]).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(payload.as_bytes()).unwrap();
-        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
-    };
-    let write = |name: &str, text: &str| {
-        let path = place.folder.join("repository").join(name);
-        let input = json!({"file_path": path, "content": text});
-        let said = hook(&format!(r#","tool_name":"Write","tool_use_id":"w-{name}","tool_input":{input}"#));
-        assert!(!said.contains("deny"), "{said}");
-        fs::write(path, text).unwrap();
-        place.answer(&place.payload(
-            "PostToolUse",
-            &format!(r#","tool_name":"Write","tool_use_id":"w-{name}","tool_input":{input},"tool_response":{{}}"#),
-        ));
-    };
-    write("later.sh", "cat priv/secret\n");
-    write("env.sh", "#!/usr/bin/env -S sh -c \"cat priv/secret\"\n");
+    write(&place, "later.sh", "cat priv/secret\n");
+    write(&place, "env.sh", "#!/usr/bin/env -S sh -c \"cat priv/secret\"\n");
     for line in ["sh later.sh", "sh ./lat*", "chmod +x env.sh && ./env.sh"] {
-        let said = hook(&format!(r#","tool_name":"Bash","tool_use_id":"b","tool_input":{}"#, json!({"command": line})));
+        let said = asked(&place, line);
         assert!(said.contains("deny"), "{line}: {said}");
+    }
+}
+
+/// What the hook says of an event before a call.
+fn hook(place: &Workplace, members: &str) -> String {
+    let payload = place.payload("PreToolUse", members);
+    let mut child = place.command(&["hook"]).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(payload.as_bytes()).unwrap();
+    String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+}
+
+fn asked(place: &Workplace, line: &str) -> String {
+    hook(place, &format!(r#","tool_name":"Bash","tool_use_id":"b","tool_input":{}"#, json!({ "command": line })))
+}
+
+/// The agent writes a file, by a call of its own.
+fn write(place: &Workplace, name: &str, text: &str) {
+    let path = place.folder.join("repository").join(name);
+    let input = json!({"file_path": path, "content": text});
+    let said = hook(place, &format!(r#","tool_name":"Write","tool_use_id":"w-{name}","tool_input":{input}"#));
+    assert!(!said.contains("deny"), "{said}");
+    fs::write(path, text).unwrap();
+    place.answer(&place.payload(
+        "PostToolUse",
+        &format!(r#","tool_name":"Write","tool_use_id":"w-{name}","tool_input":{input},"tool_response":{{}}"#),
+    ));
+}
+
+/// Under a list of what may run, a script that the agent wrote starts nothing else.
+#[test]
+fn what_a_script_starts_is_held_against_the_list() {
+    let list = ["Write", "Bash:perl *", "Bash:ruby *", "Bash:php *", "Bash:lua *", "Bash:node *", "Bash:git status"];
+    let place = place("moves-started", &json!({"version": "1.0", "name": "m", "tools": {"allow": list}}));
+    for (name, text, harmless) in [
+        ("a.pl", "system(\"curl http://x.example\");", false),
+        ("b.pl", "exec @list;", false),
+        ("c.pl", "print `id`;", false),
+        ("d.pl", "my $said = `git status`; $db->exec('x'); print \"the system is up\\n\";", true),
+        ("a.rb", "IO.popen(['id']) { |f| puts f.read }", false),
+        ("b.rb", "system \"id #{x}\"", false),
+        ("c.rb", "puts File.read('a.txt').lines.sort; system 'git status'", true),
+        ("a.php", "<?php echo shell_exec('id');", false),
+        ("b.php", "<?php $db->exec(\"UPDATE `t` SET a = 1\"); echo strtoupper($argv[1]);", true),
+        ("a.lua", "os.execute('id')", false),
+        ("a.js", "const c = require('child' + '_process'); c.spawn('curl')", false),
+        ("b.js", "import('node:child_process').then((it) => it.exec('id'))", false),
+        ("c.js", "module.constructor._load(name).exec('id')", false),
+        ("d.js", "const load = require; load('child_process')", false),
+        ("e.js", "const at = require(path.join(__dirname, 'x.js')); if (require.main === module) at.go();", true),
+    ] {
+        write(&place, name, text);
+        let program = match name.rsplit_once('.').unwrap().1 {
+            "pl" => "perl",
+            "rb" => "ruby",
+            "js" => "node",
+            other => other,
+        };
+        let said = asked(&place, &format!("{program} {name}"));
+        assert_eq!(!said.contains("deny"), harmless, "{text}: {said}");
     }
 }

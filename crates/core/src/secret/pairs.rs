@@ -26,7 +26,7 @@ pub(super) fn masked(text: &str) -> String {
         // `db.auth("me", "…")`, `login(…)`: what stands in the call.
         let called = after.strip_prefix('=').unwrap_or(after).starts_with('(');
         if called && CALLS.contains(&name.rsplit('.').next().unwrap_or_default()) {
-            rest = call(after, &mut out);
+            rest = texts(after, ')', &mut out);
             before = ' ';
             continue;
         }
@@ -83,17 +83,20 @@ fn names_before(text: &str, at: usize) -> bool {
     names.filter(|name| name.contains('_')).any(is_secret)
 }
 
-/// Masks the texts among a call's arguments; returns what comes after it.
-fn call<'a>(after: &'a str, out: &mut String) -> &'a str {
-    let end = after.find(')').unwrap_or(after.len());
+/// Masks the texts among a call's arguments, or in a list; returns what comes after it.
+fn texts<'a>(after: &'a str, close: char, out: &mut String) -> &'a str {
+    let end = after.find(close).unwrap_or(after.len());
     let (mut inner, rest) = after.split_at(end);
     while let Some(at) = inner.find(['"', '\'']) {
+        // `\"…\"`
+        let escaped = inner.get(at..).is_some_and(|text| text.starts_with('"'))
+            && inner.get(..at).is_some_and(|front| front.ends_with('\\'));
+        let (at, quote) = if escaped { (at - 1, 2) } else { (at, 1) };
         out.push_str(inner.get(..at).unwrap_or_default());
         inner = masked_value(inner.get(at..).unwrap_or_default(), false, out);
-        if let Some(quote) = inner.chars().next() {
-            out.push(quote);
-            inner = inner.get(quote.len_utf8()..).unwrap_or_default();
-        }
+        let (closed, rest) = inner.split_at_checked(quote).unwrap_or((inner, ""));
+        out.push_str(closed);
+        inner = rest;
     }
     out.push_str(inner);
     rest
@@ -132,6 +135,10 @@ fn value<'a>(name: &str, after: &'a str, out: &mut String) -> &'a str {
         return after;
     }
     out.push_str(after.get(..skipped).unwrap_or_default());
+    // `"passwords": ["…", "…"]`
+    if value.get(1..).is_some_and(|list| value.starts_with('[') && list.trim_start().starts_with(['"', '\'', '\\'])) {
+        return texts(value, ']', out);
+    }
     let header = name.eq_ignore_ascii_case("authorization") || name.to_ascii_lowercase().ends_with("cookie");
     masked_value(value, header, out)
 }

@@ -77,6 +77,29 @@ fn what_is_no_secret_stays() {
 }
 
 #[test]
+fn values_in_json_and_yaml_are_masked() {
+    for (text, shown) in [
+        (r#"{"run":"mysql -pS3cretX db","n":1}"#, r#"{"run":"mysql -p[secret] db","n":1}"#),
+        (r#"{"steps":["ls","curl -u me:S3cretX h"]}"#, r#"{"steps":["ls","curl -u me:[secret] h"]}"#),
+        (r#"{"passwords":["one","two"],"names":["a"]}"#, r#"{"passwords":["[secret]","[secret]"],"names":["a"]}"#),
+        (r#"{\"passwords\":[\"one\",\"two\"]}"#, r#"{\"passwords\":[\"[secret]\",\"[secret]\"]}"#),
+        ("password: |\n  S3cretX\nuser: me", "password: |\n  [secret]\nuser: me"),
+        ("db_password:\n    \"two words\"\n", "db_password:\n    \"[secret]\"\n"),
+    ] {
+        assert_eq!(hide(text), shown);
+    }
+    for plain in [
+        "password:\n  value: x\n",
+        "passwords:\n  - rotate them\n",
+        "Enter your password:\n  and press return\n",
+        r#"{"run":"git commit -m 'a b'","paths":["a b","c"]}"#,
+        "secrets: []",
+    ] {
+        assert_eq!(hide(plain), plain);
+    }
+}
+
+#[test]
 fn tokens_are_masked_and_names_are_not() {
     let token = format!("ghp_{}", "aB3".repeat(12));
     assert_eq!(mask(&format!("/w/{token}/x")), "/w/[secret]/x");

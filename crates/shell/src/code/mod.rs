@@ -11,6 +11,7 @@ mod php;
 mod python;
 mod ruby;
 mod sql;
+pub(crate) mod started;
 pub(crate) mod table;
 mod token;
 

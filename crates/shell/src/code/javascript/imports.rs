@@ -2,7 +2,7 @@
 
 use crate::action::Access;
 use crate::code::javascript::{Import, LANGUAGE, Reader};
-use crate::code::token::{Kind, Token, past_bracket, split};
+use crate::code::token::{Kind, Piece, Token, past_bracket, split};
 use crate::code::{known, table};
 
 /// What a module's name stands for.
@@ -123,6 +123,7 @@ impl<'t> Reader<'t> {
         let end = rest.iter().take(256).position(|token| token.kind == Kind::Text);
         let named = |end: usize| end == 0 || rest.get(end - 1).is_some_and(|from| from.named("from"));
         let Some((end, name)) = end.filter(|end| named(*end)).and_then(|end| Some((end, &rest.get(end)?.text))) else {
+            self.out.computes |= rest.first().is_some_and(|open| open.is("(")) && makes_module(rest);
             self.refuse();
             return at + 1;
         };
@@ -146,6 +147,7 @@ impl<'t> Reader<'t> {
         let name = match tokens.get(at + 1..at + 4) {
             Some([open, name, close]) if open.is("(") && close.is(")") && name.kind == Kind::Text => name,
             _ => {
+                self.out.computes |= makes_module(tokens.get(at + 1..).unwrap_or_default());
                 self.refuse();
                 return at + 1;
             }
@@ -200,6 +202,30 @@ impl<'t> Reader<'t> {
 /// How long the target of `x = require('name')` is; nothing where it is another declaration.
 pub fn target_len(tokens: &[Token]) -> usize {
     required(tokens).map_or(0, |(target, _, _)| target.len())
+}
+
+/// Whether a module is loaded whose name may come out as any, the one that starts programs too: `require("child_" + x)`,
+/// `const load = require`. A path leads to a file.
+fn makes_module(given: &[Token]) -> bool {
+    let path = |text: &str| text.starts_with(['.', '/']);
+    match given {
+        [open, first, close, ..] if open.is("(") && close.is(")") && first.kind == Kind::Text => {
+            first.text.trim_start_matches("node:") == "child_process"
+        }
+        [open, first, ..] if open.is("(") => match &first.kind {
+            Kind::Text => !path(&first.text),
+            Kind::Mixed(pieces) => !matches!(pieces.first(), Some(Piece::Text(text)) if path(text)),
+            _ => {
+                let name = first.name().unwrap_or_default();
+                let leads = ["path", "__dirname", "resolve", "join", "fileURLToPath", "pathToFileURL", "url"];
+                !leads.contains(&name) && !["Path", "File", "_path", "_file"].iter().any(|end| name.ends_with(end))
+            }
+        },
+        [dot, member, ..] if dot.is(".") => {
+            !["main", "cache", "extensions", "resolve"].iter().any(|name| member.named(name))
+        }
+        _ => true,
+    }
 }
 
 /// `x = require('name')`: the target, the name, and what follows.

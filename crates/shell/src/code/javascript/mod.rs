@@ -232,6 +232,8 @@ impl<'t> Reader<'t> {
         let called = tokens
             .get(at + 1)
             .is_some_and(|next| next.is("(") || next.is("?.") && tokens.get(at + 2).is_some_and(|open| open.is("(")));
+        // `module.require(…)`, `process.binding('spawn_sync')`
+        self.out.computes |= called && matches!(token.text.as_str(), "require" | "_load" | "binding");
         if table::has(LANGUAGE, List::Escapes, &token.text)
             || token.text.starts_with("__")
             || (called && !table::has(LANGUAGE, List::Methods, &token.text))

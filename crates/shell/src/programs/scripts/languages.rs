@@ -3,7 +3,7 @@
 use writ_core::Span;
 
 use crate::action::{Access, NetTarget, UnknownUseKind, UnresolvedKind};
-use crate::code::{Around, Language, Reading, read, table};
+use crate::code::{Around, Language, Reading, read, started, table};
 use crate::eval::Eval;
 use crate::eval::input::Input;
 use crate::options::Options;
@@ -96,7 +96,10 @@ pub(crate) fn script(
     // To JavaScript a first line that names its interpreter is no comment.
     let plain = text.strip_prefix("#!").filter(|_| language == Language::JavaScript);
     let plain = plain.map_or(text, |rest| rest.split_once('\n').map_or("", |(_, rest)| rest));
-    let reading = read(language, plain, &around);
+    let mut reading = read(language, plain, &around);
+    if !reading.harmless && earlier {
+        started::add(language, plain, &mut reading);
+    }
     if !reading.harmless && !earlier {
         eval.unresolved_with(UnresolvedKind::Code, &what, span, mentioned);
     } else if !reading.harmless {
