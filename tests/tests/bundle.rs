@@ -175,6 +175,19 @@ fn a_transcript_that_was_cut_before_the_export_is_told_without_it() {
     }
 }
 
+/// A call that nobody saw does not go by the end of its line being left out.
+#[test]
+fn a_last_line_without_its_end_goes_along() {
+    let place = recorded("bundle-unended");
+    place.answer(&place.payload("SessionEnd", r#","reason":"exit""#));
+    let transcript = place.folder.join("repository/none.jsonl");
+    let hidden = json!({"type": "assistant", "message": {"id": "m9", "model": "claude-sonnet-4-5",
+        "content": [{"type": "tool_use", "id": "hidden", "name": "Bash", "input": {"command": "id"}}]}});
+    fs::write(&transcript, format!("{}{hidden}", fs::read_to_string(&transcript).unwrap())).unwrap();
+    let (code, said) = writ(&place, &export(&place, "unended.tar", &["--transcripts"]), &key(&place));
+    assert!(code == 3 && said.contains("unobserved: Bash hidden"), "{code} {said}");
+}
+
 /// A manifest that the machine did not sign is told at once, and nothing of the record is judged.
 #[test]
 fn a_manifest_that_nobody_signed_is_the_end_of_it() {

@@ -181,6 +181,41 @@ fn write(place: &Workplace, name: &str, text: &str) {
     ));
 }
 
+/// What is copied into a folder that the line makes lands in it, and so does what is fetched.
+#[test]
+fn what_lands_in_a_new_folder_is_seen() {
+    let place = place(
+        "moves-landed",
+        &json!({"version": "1.0", "name": "m", "files": {"deny": ["gen/a.txt", "kept/**"], "readOnly": ["infra/**"]}}),
+    );
+    check(
+        &place,
+        &[
+            ("mkdir gen && cp a.txt gen", false),
+            ("mkdir -p gen/deep && cp a.txt gen", false),
+            ("mkdir ./gen; ln a.txt gen", false),
+            ("install -d gen\ninstall a.txt gen", false),
+            ("mkdir .claude && cp settings.json .claude", false),
+            ("mkdir -p .github/hooks && cp x.json .github/hooks", false),
+            ("git clone https://github.com/x/y .claude", false),
+            ("git clone https://github.com/x/.claude.git", false),
+            ("git submodule add https://github.com/x/y .claude", false),
+            ("git clone https://github.com/x/y kept", false),
+            ("gh repo clone x/y .claude", false),
+            ("npx degit x/y .claude", false),
+            ("hg clone https://h.example/x .claude", false),
+            ("svn checkout https://h.example/x .claude", false),
+            ("mkdir gen && cp a.txt gen/b.txt && cp a.txt out.txt", true),
+            ("mkdir -p out && cp a.txt out && mv a.txt out/c.txt", true),
+            ("cp a.txt b.txt; cp a.txt b.txt", true),
+            ("git clone https://github.com/x/y", true),
+            ("git clone --depth 1 https://github.com/x/y.git vendor/y", true),
+            ("git submodule add https://github.com/x/y vendor/y", true),
+            ("gh repo clone x/y && gh pr list", true),
+        ],
+    );
+}
+
 /// Under a list of what may run, a script that the agent wrote starts nothing else.
 #[test]
 fn what_a_script_starts_is_held_against_the_list() {

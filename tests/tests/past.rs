@@ -353,6 +353,22 @@ fn the_last_refusal_is_explained_and_its_suggestion_taken() {
     assert_eq!(run(&place, &["policy", "add", "nonsense", "--yes"]).0, 2);
 }
 
+/// What a refusal suggests to take out is taken out where it still stands, and nothing in its place.
+#[test]
+fn a_suggestion_from_before_takes_out_no_other_rule() {
+    let place = Workplace::new("stale");
+    let file = place.folder.join("repository/.aflock");
+    fs::write(&file, r#"{"version":"1.0","name":"s","files":{"deny":["junk/**","**/.env"]}}"#).unwrap();
+    let input = json!({"file_path": place.folder.join("repository/junk/a"), "content": "x"});
+    let members = format!(r#","tool_name":"Write","tool_input":{input},"tool_use_id":"one""#);
+    assert!(place.answer(&place.payload("PreToolUse", &members)).contains("deny"));
+    let changed = r#"{"version":"1.0","name":"s","files":{"deny":["**/.env"]}}"#;
+    fs::write(&file, changed).unwrap();
+    let (code, _, err) = run(&place, &["policy", "add", "--last", "--yes"]);
+    assert!(code == 1 && err.contains("stands no more at /files/deny/0"), "{code} {err}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), changed);
+}
+
 #[test]
 fn a_human_sees_the_change_and_says_yes() {
     let place = Workplace::new("asked");

@@ -135,3 +135,27 @@ fn what_a_deny_holds_is_told_whatever_its_shape() {
     assert_eq!(denied("deny := [\"a\", \"b\"]"), ["a", "b"]);
     assert!(matches!(json::parse(input(POLICY).as_bytes()).unwrap(), Value::Object(_)));
 }
+
+/// What can make nothing of an operand is an error with its line: undefined, the rule would say nothing.
+#[test]
+fn a_builtin_that_can_make_nothing_of_an_operand_is_no_pass() {
+    for asked in [
+        "units.parse_bytes(\"1ZZ\") > 10",
+        "units.parse(\"1ZZ\") > 10",
+        "regex.replace(\"secret\", \"(\", \"\") != \"z\"",
+        "array.slice(turns, 0, 1e30)[0].predicate.turn == 1",
+        "array.slice(turns, 0, 1.5)[0].predicate.turn == 1",
+        "bits.rsh(1, 4294967296) == 0",
+        "bits.lsh(1, 100000000000) > 5",
+    ] {
+        let said = said(&format!("{HEAD}deny contains \"x\" if {asked}"));
+        let error = said.error.unwrap_or_default();
+        assert!(
+            said.denied.is_empty() && error.contains(":4:") && error.contains("can make nothing of"),
+            "{asked}: {error}"
+        );
+    }
+    let sound = "units.parse_bytes(\"2KiB\") == 2048; units.parse(\"2K\") == 2000; regex.replace(\"aXa\", \"X\", \"-\") == \"a-a\"\n\
+                 array.slice([1, 2, 3], 1, 9) == [2, 3]; bits.lsh(1, 70) == 1180591620717411303424; bits.rsh(8, 2) == 2";
+    assert_eq!(denied(&format!("deny contains \"all\" if {{ {sound} }}")), ["all"]);
+}

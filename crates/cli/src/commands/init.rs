@@ -47,12 +47,20 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     let places = places(args, &home, &cwd)?;
     if args.undo {
         human_check::not_agent("take the hooks out")?;
+        let mut failed = None;
         for place in &places {
-            let outcome = install::undo(place.target()?, &home).map_err(failure)?;
-            let word = if outcome.changed { "hooks taken out of" } else { "no hooks of Writ's in" };
-            output::line(format!("{} {word} {}", output::good("✓"), place.path.display()));
+            match install::undo(place.target()?, &home) {
+                Ok(outcome) => {
+                    let word = if outcome.changed { "hooks taken out of" } else { "no hooks of Writ's in" };
+                    output::line(format!("{} {word} {}", output::good("✓"), place.path.display()));
+                }
+                // The others are no worse for it.
+                Err(error) if failed.is_some() => output::note(format!("{} {error}", output::bad("error:"))),
+                Err(error) => failed = Some(failure(error)),
+            }
         }
-        return pre_push::remove(governing::repository(&cwd));
+        pre_push::remove(governing::repository(&cwd))?;
+        return failed.map_or(Ok(()), Err);
     }
     // Nothing is written before everything that is there already has been read.
     if let Some(path) = governing::find(&cwd) {
@@ -140,7 +148,14 @@ pub fn is_pinned(pin: &Pin) -> bool {
 pub fn is_here(client: &dyn Client, home: &Home) -> bool {
     let names = client.programs();
     let found = home.search.iter().any(|folder| names.iter().any(|name| folder.join(name).is_file()));
-    found || home.places(client, Path::new("/")).is_some_and(|places| places.user.parent().is_some_and(Path::is_dir))
+    // A hook file of its own may lie a folder deeper than what the client keeps.
+    let own = |file: &Path| {
+        let below = home.user.as_deref().is_some_and(|user| file.starts_with(user));
+        let folders = file.ancestors().skip(1).take(if below { 2 } else { 1 });
+        let is_own = |folder: &&Path| Some(*folder) != home.user.as_deref() && !folder.ends_with(".config");
+        folders.take_while(is_own).any(Path::is_dir)
+    };
+    found || home.places(client, Path::new("/")).is_some_and(|places| own(&places.user))
 }
 
 /// The settings file hooks go into.

@@ -97,6 +97,14 @@ fn signed(report: &Report, args: &VerifyArgs, evidence: &Path, key: &Path) -> Re
     let at = |error: std::io::Error| Failure::could_not(format!("{}: {error}", evidence.display()));
     let file = (evidence.file_name().unwrap_or_default().to_string_lossy(), digest(evidence).map_err(at)?);
     let file = (&*file.0, file.1);
+    let real = |path: &Path| path.canonicalize().ok();
+    if let Some(to) = [&args.vsa, &args.results]
+        .into_iter()
+        .flatten()
+        .find(|to| real(to).is_some_and(|to| Some(to) == real(evidence)))
+    {
+        return Err(Failure::Usage(format!("{} is what was verified: write to another file", to.display())));
+    }
     if let Some(to) = &args.vsa {
         let summary = summary(report, file, key.public().key_id(), Timestamp::now());
         let summary = summary.ok_or_else(|| Failure::could_not("there is no session to sum up"))?;

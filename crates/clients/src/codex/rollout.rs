@@ -21,9 +21,10 @@ use crate::usage::{AgentNote, Rate, Spoken, Tokens};
 use crate::work::{Action, Change};
 
 /// What no rollout tells.
-pub const UNSEEN: [&str; 2] = [
+pub const UNSEEN: [&str; 3] = [
     "what a script types into a shell that runs (`write_stdin` inside `exec`)",
     "calls inside a script (`exec`) that were denied, or that leave no item",
+    "tools that the provider looks up and images that it makes (`tool_search_call`, `image_generation_call`)",
 ];
 
 /// The most threads of one session.
@@ -33,6 +34,8 @@ const MOST_DAYS: usize = 400;
 
 /// Names under which the model calls a shell; hooks know one.
 const SHELLS: [&str; 5] = ["exec_command", "shell", "shell_command", "local_shell", "container.exec"];
+/// Calls that the provider answers itself; those that are told of come as items of their own.
+const HOSTED: [&str; 3] = ["web_search_call", "image_generation_call", "tool_search_call"];
 /// Tools that run scripts of calls; no hook is asked about them.
 const SCRIPTS: [&str; 2] = ["exec", "wait"];
 /// How the id of a call from a script begins.
@@ -67,12 +70,17 @@ fn found(entry: &Value) -> Option<Found<'_>> {
     let (name, id) = match text(item, "type")? {
         "function_call" | "custom_tool_call" => (text(item, "name")?, text(item, "call_id")?),
         "local_shell_call" => ("local_shell", text(item, "call_id")?),
-        _ => return None,
+        // What the provider does by itself has no call of the client's.
+        kind if HOSTED.contains(&kind) => return None,
+        // A kind of call that is not known yet is one that nobody saw.
+        kind => (kind.strip_suffix("_call")?, text(item, "call_id").or_else(|| text(item, "id"))?),
     };
-    if SCRIPTS.contains(&name) {
+    let space = text(item, "namespace");
+    // A server's tool may have such a name, too.
+    if space.is_none() && SCRIPTS.contains(&name) {
         return None;
     }
-    let tool = match text(item, "namespace") {
+    let tool = match space {
         _ if SHELLS.contains(&name) => "Bash".to_owned(),
         Some(space) if space.starts_with("mcp__") => format!("{space}__{name}"),
         // The one tool of its namespace whose name the client does not glue.
@@ -115,7 +123,9 @@ fn done(item: &Value) -> Option<Found<'_>> {
             (name, item.get("arguments").cloned().unwrap_or(Value::Null))
         }
         "ImageView" => ("view_image".to_owned(), Value::Null),
-        _ => return None,
+        other => {
+            (text(item, "tool").unwrap_or(other).to_owned(), item.get("arguments").cloned().unwrap_or(Value::Null))
+        }
     };
     Some(Found { id, tool, input, server_side: false, status: text(item, "status").or(Some("completed")) })
 }

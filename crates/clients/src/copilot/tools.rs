@@ -47,6 +47,70 @@ pub fn asked(tool: String, input: Value, cwd: &str) -> ToolCall {
     }
 }
 
+/// Keys that the client knows by these names in `write_bash`, beside `{enter}`.
+const KEYS: [&str; 16] = [
+    "backspace",
+    "delete",
+    "down",
+    "end",
+    "esc",
+    "escape",
+    "home",
+    "insert",
+    "left",
+    "pagedown",
+    "pageup",
+    "right",
+    "space",
+    "tab",
+    "up",
+    "ctrl+",
+];
+
+/// What is typed into a shell that runs, as lines of it. A key that changes the line stands as a variable that nobody knows
+/// (`$key_up`), and so does what is typed on to a line that no Enter ends.
+fn typed(input: &str) -> String {
+    let mut out = String::with_capacity(input.len());
+    let mut rest = input;
+    while let Some(letter) = rest.chars().next() {
+        let name = rest.strip_prefix('{').and_then(|name| name.split_once('}')).map(|(name, _)| name);
+        let name = name.map(str::to_ascii_lowercase).filter(|name| is_key(name));
+        match (name, letter) {
+            (Some(name), _) => {
+                rest = rest.get(name.len() + 2..).unwrap_or_default();
+                pressed(&name, &mut out);
+                continue;
+            }
+            (None, '\r') if rest.starts_with("\r\n") => {}
+            (None, '\r' | '\n') => out.push('\n'),
+            (None, '\u{3}' | '\u{4}') => pressed("ctrl+c", &mut out),
+            (None, control) if control.is_control() => pressed("control", &mut out),
+            (None, letter) => out.push(letter),
+        }
+        rest = rest.get(letter.len_utf8()..).unwrap_or_default();
+    }
+    if !out.is_empty() && !out.ends_with('\n') {
+        out.push_str("${key_more}");
+    }
+    out
+}
+
+fn is_key(name: &str) -> bool {
+    matches!(name, "enter" | "return")
+        || KEYS.iter().any(|key| name == *key || key.ends_with('+') && name.starts_with(key))
+}
+
+fn pressed(name: &str, out: &mut String) {
+    let at_start = out.is_empty() || out.ends_with('\n');
+    match name {
+        "enter" | "return" => out.push('\n'),
+        "space" => out.push(' '),
+        // It ends what runs.
+        "ctrl+c" | "ctrl+d" if at_start => {}
+        name => out.push_str(&format!("${{key_{}}}", name.replace(|c: char| !c.is_ascii_alphanumeric(), "_"))),
+    }
+}
+
 fn kind(tool: &str, input: &Value) -> Result<ToolKind, String> {
     let input = Input::of(tool, input);
     let path = || input.file("path");
@@ -66,8 +130,7 @@ fn kind(tool: &str, input: &Value) -> Result<ToolKind, String> {
     };
     Ok(match tool {
         "bash" => ToolKind::Shell { command: input.text("command")? },
-        // What is typed into a shell that runs is a line of it.
-        "write_bash" => ToolKind::Shell { command: input.text("input")? },
+        "write_bash" => ToolKind::Shell { command: typed(&input.text("input")?) },
         "view" => ToolKind::Read { paths: path()? },
         "create" => ToolKind::Write { paths: path()? },
         "edit" => ToolKind::edit(path()?),
@@ -98,4 +161,26 @@ fn kind(tool: &str, input: &Value) -> Result<ToolKind, String> {
             None => ToolKind::Other,
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::typed;
+
+    #[test]
+    fn keys_are_what_they_do() {
+        for (input, line) in [
+            ("cat .env{enter}", "cat .env\n"),
+            ("x{Enter}sudo id\r", "x\nsudo id\n"),
+            ("cat .e{backspace}env\n", "cat .e${key_backspace}env\n"),
+            ("{up}{enter}", "${key_up}\n"),
+            ("cat .en\t\n", "cat .en${key_control}\n"),
+            ("cat .e", "cat .e${key_more}"),
+            ("{ctrl+c}", ""),
+            ("\u{3}", ""),
+            ("rm {a,b}\r\n", "rm {a,b}\n"),
+        ] {
+            assert_eq!(typed(input), line, "{input}");
+        }
+    }
 }

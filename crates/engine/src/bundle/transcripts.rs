@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use writ_clients::Client;
@@ -17,6 +17,7 @@ use writ_evidence::merkle::leaf;
 use writ_evidence::row::Row;
 
 use super::{BundleError, Hex, Transcript, io_error};
+use crate::lag;
 use crate::session::rows;
 
 /// The folder of transcripts in a bundle.
@@ -90,6 +91,8 @@ pub fn take(
     for (index, (name, path)) in listing.files.into_iter().enumerate() {
         let place = |path: &Path| Some(format!("{FOLDER}/{number}/{}", path.strip_prefix(top).ok()?.to_str()?));
         let masked = scratch.map(|scratch| scratch.join(format!("{number}-{index}")));
+        // A client that is writing a line finishes it.
+        let _whole = lag::wait_for(|| ends_with_a_line(&path).then_some(()));
         let Copied { size, digest, lines, written } = read(&path, masked.as_deref())?;
         let at = scratch.and_then(|_| place(&path));
         let from = match (&at, masked) {
@@ -115,6 +118,21 @@ pub fn take(
     Ok(taken)
 }
 
+/// Whether the last line of a file has its end, or there is none.
+fn ends_with_a_line(path: &Path) -> bool {
+    let last = || {
+        let mut file = regular_file::open(path)?;
+        if file.metadata()?.len() == 0 {
+            return Ok(b'\n');
+        }
+        file.seek(SeekFrom::End(-1))?;
+        let mut last = [0];
+        file.read_exact(&mut last)?;
+        io::Result::Ok(last[0])
+    };
+    last().is_ok_and(|last| last == b'\n')
+}
+
 /// A transcript that was read.
 struct Copied {
     size: u64,
@@ -123,28 +141,21 @@ struct Copied {
     written: u64,
 }
 
-/// Reads up to the end of the last line, however long lines are.
+/// Reads all of it, however long lines are.
 fn hashed(path: &Path) -> io::Result<Copied> {
     let (mut file, mut piece) = (regular_file::open(path)?, vec![0; PIECE]);
-    let (mut size, mut at, mut whole, mut hasher) = (0, 0, Hasher::default(), Hasher::default());
+    let (mut size, mut hasher) = (0, Hasher::default());
     loop {
         let length = file.read(&mut piece)?;
-        let read = piece.get(..length).unwrap_or_default();
-        if read.is_empty() {
-            return Ok(Copied { size, digest: Hex(whole.finish()), lines: Vec::new(), written: 0 });
+        if length == 0 {
+            return Ok(Copied { size, digest: Hex(hasher.finish()), lines: Vec::new(), written: 0 });
         }
-        let ended = read.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        let (lines, rest) = read.split_at(ended);
-        hasher.update(lines);
-        if ended > 0 {
-            (whole, size) = (hasher.clone(), at + ended as u64);
-        }
-        hasher.update(rest);
-        at += length as u64;
+        hasher.update(piece.get(..length).unwrap_or_default());
+        size += length as u64;
     }
 }
 
-/// Reads whole lines, and writes them with their secrets masked.
+/// Reads lines, and writes them with their secrets masked. A last one without its end counts, as it does where the transcript lies.
 fn read(path: &Path, to: Option<&Path>) -> Result<Copied, BundleError> {
     let failed = |source| io_error("read", path, source);
     let Some(to) = to else { return hashed(path).map_err(failed) };
@@ -155,10 +166,11 @@ fn read(path: &Path, to: Option<&Path>) -> Result<Copied, BundleError> {
     for number in 0.. {
         line.clear();
         let length = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line).map_err(failed)? as u64;
-        if line.last() != Some(&b'\n') {
-            if length == MAX_LINE {
-                return Err(failed(io::Error::new(ErrorKind::FileTooLarge, "a line of it is too long")));
-            }
+        let end: &[u8] = if line.ends_with(b"\n") { b"\n" } else { b"" };
+        if end.is_empty() && length == MAX_LINE {
+            return Err(failed(io::Error::new(ErrorKind::FileTooLarge, "a line of it is too long")));
+        }
+        if line.is_empty() {
             break;
         }
         hasher.update(&line);
@@ -167,7 +179,7 @@ fn read(path: &Path, to: Option<&Path>) -> Result<Copied, BundleError> {
         let shown = masked(text);
         if let Some(shown) = &shown {
             lines.push((number, Hex(leaf(text)), text.len() as u64));
-            line = [shown.as_slice(), b"\n"].concat();
+            line = [shown.as_slice(), end].concat();
         }
         written += line.len() as u64;
         out.write_all(&line).map_err(failed)?;
@@ -287,21 +299,26 @@ mod tests {
     }
 
     #[test]
-    fn digests_are_of_whole_lines_however_long() {
+    fn digests_are_of_all_that_is_there_however_long() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("talk.jsonl");
         let long = "x".repeat(PIECE + 7);
-        for (text, whole) in [
-            (String::new(), 0),
-            ("torn".to_owned(), 0),
-            ("one\ntwo\n".to_owned(), 8),
-            ("one\ntorn".to_owned(), 4),
-            (format!("{long}\n{long}"), long.len() + 1),
-            (format!("{long}{long}\n\n{long}"), 2 * long.len() + 2),
+        for (text, ends) in [
+            (String::new(), true),
+            ("torn".to_owned(), false),
+            ("one\ntwo\n".to_owned(), true),
+            ("one\ntorn".to_owned(), false),
+            (format!("{long}{long}\n\n{long}"), false),
         ] {
             std::fs::write(&path, &text).unwrap();
             let Copied { size, digest, .. } = hashed(&path).unwrap();
-            assert_eq!((size, digest.0), (whole as u64, Digest::of(&text.as_bytes()[..whole])));
+            assert_eq!((size, digest.0), (text.len() as u64, Digest::of(text.as_bytes())));
+            assert_eq!(ends_with_a_line(&path), ends);
+            let shown = folder.path().join("shown");
+            let Copied { size, digest, written, .. } = read(&path, Some(&shown)).unwrap();
+            assert_eq!((size, written, digest.0), (text.len() as u64, text.len() as u64, Digest::of(text.as_bytes())));
+            assert_eq!(std::fs::read(&shown).unwrap(), text.as_bytes());
+            std::fs::remove_file(shown).unwrap();
         }
     }
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use regorus::{Engine, Value};
+use regorus::{Engine, Extension, Value};
 use serde::{Deserialize, Serialize};
 use writ_core::{Digest, json};
 
@@ -139,6 +139,10 @@ fn denied(job: &Job, reads: &mut BTreeSet<Read>) -> Result<Vec<String>, String> 
     engine.set_strict_builtin_errors(true);
     let globs = Box::new(|words: Vec<Value>| Ok(glob_match(&words)?));
     engine.add_extension("glob.match".to_owned(), 3, globs).map_err(|error| error.to_string())?;
+    for (name, count) in SILENT {
+        let asked = Box::new(spoken(name, count)?);
+        engine.add_extension(name.to_owned(), count, asked).map_err(|error| error.to_string())?;
+    }
     let told = |error: &dyn std::fmt::Display| explained(&job.place, &error.to_string());
     let package = engine.add_policy(job.place.clone(), job.module.clone()).or_else(|error| {
         // Modules of before Rego 1.0 leave `if` and `contains` out.
@@ -195,6 +199,41 @@ fn messages(denied: &Value) -> Vec<String> {
         }
         other => vec![one(other)],
     }
+}
+
+/// Builtins of the library, with how many operands they take, that are undefined where they can make nothing of an operand, in strict mode
+/// too: a pattern that is none, a unit that is not known, a number that is no integer or too large.
+const SILENT: [(&str, u8); 6] = [
+    ("array.slice", 3),
+    ("bits.lsh", 2),
+    ("bits.rsh", 2),
+    ("regex.replace", 3),
+    ("units.parse", 1),
+    ("units.parse_bytes", 1),
+];
+
+/// The library's own builtin, which fails where it would be undefined.
+fn spoken(name: &'static str, count: u8) -> Result<impl Extension, String> {
+    let operands: Vec<String> = (0..count).map(|at| format!("input[{at}]")).collect();
+    let module = format!("package asked\nimport rego.v1\nanswer := {name}({})", operands.join(", "));
+    let mut engine = Engine::new();
+    engine.set_strict_builtin_errors(true);
+    engine.add_policy("asked.rego".to_owned(), module).map_err(|error| error.to_string())?;
+    Ok(move |words: Vec<Value>| {
+        engine.set_input(Value::from(words));
+        let answer = engine.eval_rule("data.asked.answer".to_owned()).unwrap_or(Value::Undefined);
+        if answer == Value::Undefined {
+            Err(Silent { name })?;
+        }
+        Ok(answer)
+    })
+}
+
+/// A builtin of the library's can make nothing of what it is given.
+#[derive(Debug, thiserror::Error)]
+#[error("`{name}` can make nothing of what it is given")]
+struct Silent {
+    name: &'static str,
 }
 
 /// Why a builtin of ours cannot answer.

@@ -5,7 +5,7 @@ use writ_shell::{Access, Arrival, Dir, FileUse, Part, Source, Word};
 use super::Survey;
 use super::open::Spelled;
 use crate::facts::PathKind;
-use crate::world::Search;
+use crate::world::{Search, fold};
 
 impl Survey<'_> {
     /// What lands in a folder is written there under its own name; where the target is no folder, it is what is written.
@@ -39,8 +39,27 @@ impl Survey<'_> {
     }
 
     fn arrival_at(&mut self, arrival: &Arrival, place: &str, glob: bool) {
-        let target = &arrival.target;
         let in_folder = arrival.in_folder || self.world.resolve(&self.without_proc(place)).is_dir;
+        // Whether the line's `mkdir` comes before is not asked.
+        if !in_folder && self.is_made(place) {
+            self.arrives(arrival, place, glob, true);
+        }
+        self.arrives(arrival, place, glob, in_folder);
+    }
+
+    /// Whether the line makes a folder of it, or of something below it.
+    fn is_made(&self, place: &str) -> bool {
+        if self.made.is_empty() {
+            return false;
+        }
+        let place = fold(place);
+        self.made
+            .iter()
+            .any(|made| made.strip_prefix(&place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+    }
+
+    fn arrives(&mut self, arrival: &Arrival, place: &str, glob: bool, in_folder: bool) {
+        let target = &arrival.target;
         let source = arrival.source.as_ref().filter(|_| in_folder);
         let below = Part::Text(format!("{}/", place.trim_end_matches('/')));
         let written = match (source, &arrival.source) {

@@ -63,6 +63,15 @@ impl Sources for Authored<'_> {
 }
 
 impl Survey<'_> {
+    /// The folders that the line itself makes: what it copies there later lands in them.
+    fn note_folders(&mut self, analysis: &Analysis) {
+        let commands = analysis.commands.iter().filter(|command| makes_folders(command));
+        let makers: Vec<Span> = commands.map(|command| command.span).collect();
+        let within = |span: Span| makers.iter().any(|own| own.start <= span.start && span.end <= own.end);
+        let written = self.facts.paths.iter().filter(|fact| fact.access == Access::Write);
+        self.made = written.filter(|fact| fact.span.is_some_and(within)).map(|fact| fact.written.clone()).collect();
+    }
+
     pub(super) fn shell(&mut self, line: &str) {
         let (home, cwd) = (self.setting.home.clone(), Some(self.call.cwd.clone()));
         // It costs a look at every folder above, and few lines ask for it.
@@ -87,6 +96,7 @@ impl Survey<'_> {
         for guess in &analysis.guesses {
             self.guess(guess);
         }
+        self.note_folders(&analysis);
         for arrival in &analysis.arrivals {
             self.arrival(arrival);
         }
@@ -407,6 +417,17 @@ fn moves_commits(analysis: &Analysis, act: &RepositoryUse) -> bool {
         let forces = (has("branch") || has("tag")) && (has("-f") || has("--force"));
         git && (renames || forces || (has("commit") && act.revisions.iter().any(relative)))
     })
+}
+
+/// Whether a command makes folders of what it names.
+fn makes_folders(command: &Command) -> bool {
+    let words: Vec<String> = command.words.iter().filter_map(Word::literal).collect();
+    let given = |option: &str| words.iter().any(|word| word == option);
+    match words.first().and_then(|name| name.rsplit('/').next()) {
+        Some("mkdir") => true,
+        Some("install") => given("-d") || given("--directory"),
+        _ => false,
+    }
 }
 
 /// Whether a command does nothing but remove what it names.

@@ -75,6 +75,7 @@ pub fn survey(policy: &Policy, call: &ToolCall, setting: &Setting, world: &dyn W
         entries: MAX_ENTRIES,
         trees: 0,
         removals: Vec::new(),
+        made: Vec::new(),
         removing: false,
         inside_alias: false,
     };
@@ -116,6 +117,8 @@ struct Survey<'a> {
     entries: usize,
     /// Where the line removes whole trees.
     removals: Vec<Span>,
+    /// Folders that the line makes.
+    made: Vec<String>,
     /// What is looked at is removed, not kept elsewhere or changed.
     removing: bool,
     /// What is looked at stands for one of git's subcommands.

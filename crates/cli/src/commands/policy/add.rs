@@ -9,6 +9,7 @@ use writ_engine::decide::approvals;
 use writ_engine::governing::edit::{Edit, EditError};
 use writ_engine::governing::{self, GoverningError, Trust};
 use writ_engine::past::denied;
+use writ_engine::session::shown::Rules;
 
 use super::{given_or_found, report};
 use crate::args::{AddArgs, Format};
@@ -36,14 +37,23 @@ pub fn run(args: &AddArgs) -> Result<(), Failure> {
     human_check::outside_agent("change the policy")?;
     let home = environment::home();
     let path = std::path::absolute(given_or_found(args.policy.clone())?)?;
-    let edit = match &args.rule {
-        Some(rule) => Edit::read(rule).map_err(failure)?,
+    let (edit, stood) = match &args.rule {
+        Some(rule) => (Edit::read(rule).map_err(failure)?, None),
         None => suggested()?,
     };
     let bytes = governing::read(&path).map_err(report)?;
     if governing::inner(&path, &bytes).map_err(report)?.is_some() {
         let file = path.display();
         return Err(Failure::could_not(format!("{file} is signed: change the plain policy, and sign it again")));
+    }
+    if let (Edit::Remove { pointer }, Some(stood)) = (&edit, &stood) {
+        let opened = governing::open(&path, None, &Trust::open(home.state.as_deref())).map_err(report)?;
+        if opened.text(pointer).as_ref() != Some(stood) {
+            return Err(Failure::could_not(format!(
+                "{stood} stands no more at {pointer} of {}: the policy was changed since that call, and nothing is taken out",
+                path.display()
+            )));
+        }
     }
     let before = String::from_utf8(bytes).map_err(|_not_text| Failure::malformed("the policy is no UTF-8 text"))?;
     let root = path.parent().unwrap_or(Path::new("/")).to_string_lossy().into_owned();
@@ -86,8 +96,8 @@ pub fn run(args: &AddArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the last refusal here suggests.
-fn suggested() -> Result<Edit, Failure> {
+/// What the last refusal here suggests, and the rule that it names, as it stood then.
+fn suggested() -> Result<(Edit, Option<String>), Failure> {
     let cwd = environment::cwd()?;
     let found = denied::last(&store(&environment::home())?, governing::repository(&cwd), true);
     let Some(stopped) = found.map_err(Failure::could_not)? else {
@@ -98,7 +108,7 @@ fn suggested() -> Result<Edit, Failure> {
     if let [one] = reasons.as_slice()
         && let Ok(edit) = Edit::read(&one.instead)
     {
-        return Ok(edit);
+        return Ok((edit, one.text.clone()));
     }
     let suggestions: Vec<&str> =
         reasons.iter().map(|told| told.instead.as_str()).filter(|text| !text.is_empty()).collect();

@@ -8,7 +8,7 @@ mod html;
 mod page;
 
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use writ_engine::verify::{self, Options, Report};
@@ -41,7 +41,10 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     let mut options = OpenOptions::new();
     options.write(true).create(args.force).truncate(args.force).create_new(!args.force);
     let written = options.open(&file).and_then(|mut file| file.write_all(page.as_bytes()));
-    written.map_err(|error| Failure::could_not(format!("{}: {error}", file.display())))?;
+    written.map_err(|error| {
+        let force = if error.kind() == ErrorKind::AlreadyExists { "; `--force` writes over it" } else { "" };
+        Failure::could_not(format!("{}: {error}{force}", file.display()))
+    })?;
     output::line(format!("{} {} ({} KB)", output::good("✓"), output::path(&file), page.len() >> 10));
     Ok(())
 }

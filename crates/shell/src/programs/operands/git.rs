@@ -138,13 +138,37 @@ fn subcommand(eval: &mut Eval<'_>, sub: &str, rest: &[Word], span: Span, input: 
         "worktree" if matches!(verb.as_str(), "add" | "move") => {
             words.iter().skip(1).take(1).for_each(|folder| unpack(eval, folder));
         }
-        "clone" => {
-            if let Some(target) = words.get(1) {
-                eval.file((*target).clone(), Access::Write, false);
-            }
-        }
+        "clone" => lands(eval, words),
+        "submodule" if verb == "add" => lands(eval, words.get(1..).unwrap_or_default()),
         _ => {}
     }
+}
+
+/// A repository, and the folder that its files land in: one of its own name where none is given.
+fn lands(eval: &mut Eval<'_>, words: &[&Word]) {
+    let Some(source) = words.first() else { return };
+    if let Some(target) = words.get(1) {
+        eval.file((*target).clone(), Access::Write, false);
+        return unpack(eval, target);
+    }
+    let Some(text) = source.literal() else { return };
+    let name = text.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default();
+    let name = name.strip_suffix(".git").unwrap_or(name);
+    if !matches!(name, "" | "." | "..") {
+        unpack(eval, &text_word(name, source.span));
+    }
+}
+
+/// The same of programs whose first words say that they fetch a repository.
+pub fn fetched(eval: &mut Eval<'_>, base: &str, words: &[&Word]) {
+    let said = |at: usize| words.get(at).and_then(|word| word.literal()).unwrap_or_default();
+    let skip = match (base, said(0).as_str(), said(1).as_str()) {
+        ("gh" | "glab", "repo", "clone") => 2,
+        ("svn", "checkout" | "co" | "export", _) | ("hg", "clone", _) => 1,
+        ("degit" | "tiged", _, _) => 0,
+        _ => return,
+    };
+    lands(eval, words.get(skip..).unwrap_or_default());
 }
 
 /// Operands that are revisions or paths; behind `--` they are paths. `HEAD:secrets/key` reads that path, whatever the commit.

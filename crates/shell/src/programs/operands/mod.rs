@@ -231,6 +231,7 @@ fn files(eval: &mut Eval<'_>, base: &str, kind: Operands, split: &Split<'_>, arg
         Operands::GitPathsWritten => git::revisions(eval, words, arguments, Access::Write),
         Operands::GitRemoteFirst => first.iter().for_each(|word| git::local_remote(eval, word)),
         Operands::MostlyNotFiles | Operands::Database | Operands::GoPackages => {
+            git::fetched(eval, base, words);
             words.iter().for_each(|word| clear_path(eval, word));
         }
         _ => {}
