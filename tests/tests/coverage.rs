@@ -70,6 +70,61 @@ fn a_call_that_is_found_at_the_end_breaks_no_record() {
     assert_eq!(output.status.code(), Some(0), "{report}");
 }
 
+/// Some models number their calls anew in each message.
+#[test]
+fn ids_that_come_again_are_calls_of_their_own() {
+    for (extra, holds) in [("", true), ("read_file", true), ("web_fetch", false)] {
+        let place = Workplace::new(&format!("ids-again-{extra}"));
+        let folder = place.folder.join(".qwen/projects/p/chats");
+        fs::create_dir_all(&folder).unwrap();
+        let (path, cwd) = (folder.join("q.jsonl"), place.folder.join("repository"));
+        let tell = |event: &str, members: &str| {
+            let payload = format!(
+                r#"{{"session_id":"q","transcript_path":"{}","cwd":"{}","hook_event_name":"{event}","timestamp":"2026-11-22T02:08:33.403Z"{members}}}"#,
+                path.display(),
+                cwd.display()
+            );
+            let mut child = place.command(&["hook", "--client", "qwen"]).spawn().unwrap();
+            child.stdin.take().unwrap().write_all(payload.as_bytes()).unwrap();
+            String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+        };
+        tell("SessionStart", r#","source":"startup""#);
+        let calls = [
+            ("read_file", r#"{"file_path":"src/a.rs"}"#, true),
+            ("run_shell_command", r#"{"command":"ls"}"#, true),
+            ("run_shell_command", r#"{"command":"cat .env"}"#, false),
+        ];
+        let mut lines = String::new();
+        let told = |tool: &str, input: &str, said: &str| {
+            format!(
+                "{{\"type\":\"assistant\",\"message\":{{\"role\":\"model\",\"parts\":[{{\"functionCall\":{{\"id\":\"call_0\",\"name\":\"{tool}\",\"args\":{input}}}}}]}}}}\n\
+                 {{\"type\":\"tool_result\",\"message\":{{\"role\":\"user\",\"parts\":[{{\"functionResponse\":{{\"id\":\"call_0\",\"name\":\"{tool}\",\"response\":{said}}}}}]}}}}\n"
+            )
+        };
+        for (tool, input, runs) in calls {
+            let members =
+                format!(r#","tool_name":"{tool}","tool_input":{input},"tool_use_id":"t","tool_call_id":"call_0""#);
+            let said = tell("PreToolUse", &members);
+            assert_eq!(!said.contains("deny"), runs, "{said}");
+            if runs {
+                tell("PostToolUse", &format!(r#"{members},"tool_response":{{"output":"x"}}"#));
+                lines.push_str(&told(tool, input, r#"{"output":"x"}"#));
+            } else {
+                lines.push_str(&told(tool, input, r#"{"error":"denied"}"#));
+            }
+        }
+        if !extra.is_empty() {
+            lines.push_str(&told(extra, r#"{"file_path":"src/a.rs"}"#, r#"{"output":"x"}"#));
+        }
+        fs::write(&path, lines).unwrap();
+        tell("Stop", "");
+        let output = place.writ(&["verify", "--format", "json"]);
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let coverage = phase(&report, "coverage").unwrap();
+        assert_eq!(coverage["outcome"] == "passed", holds, "{extra}: {coverage:#}");
+    }
+}
+
 /// Whoever writes to it after the session could have taken anything out.
 #[test]
 fn a_transcript_that_no_stop_read_is_an_exception() {

@@ -32,6 +32,8 @@ const MOST: usize = 1000;
 pub struct Seen {
     /// Calls with a row from before they ran, or one that says they never could.
     decided: HashMap<Name, Decided>,
+    /// Those of ids that were a call of another tool before: some models number their calls anew in each message.
+    again: HashMap<(Name, u32), Decided>,
     /// Names of tools, and the number each has in `decided`.
     tools: HashMap<String, u32>,
     /// Calls that were denied, or that nobody was asked about, and have a result all the same.
@@ -52,6 +54,8 @@ pub struct Seen {
 struct Decided {
     tool: u32,
     denied: bool,
+    /// Whether a call of that id and tool has a result on record: then the transcript's may be that one's.
+    ran: bool,
     /// Whether a result of it was told.
     settled: bool,
     /// What call the transcript tells of, as a digest's beginning; 0 before it does.
@@ -93,21 +97,36 @@ impl Seen {
         match row.decision {
             RowDecision::Completed | RowDecision::Failed => {
                 let tool = row.tool_name.as_deref().unwrap_or("?");
-                match self.decided.get(&name(id)) {
+                let number = self.tool(tool);
+                let again = self.again.get_mut(&(name(id), number));
+                match again.or_else(|| self.decided.get_mut(&name(id))) {
                     Some(decided) if decided.denied => {
                         self.ran_unasked.apart(format!("{tool} {id}: denied, and it ran all the same"));
                     }
+                    Some(decided) => decided.ran = true,
                     // One that failed may never have been run.
                     None if row.decision == RowDecision::Completed => {
                         self.ran_unasked.apart(format!("{tool} {id}: it ran, and nobody was asked before"));
                     }
-                    Some(_) | None => {}
+                    None => {}
                 }
             }
             RowDecision::Approved | RowDecision::Asked | RowDecision::Denied | RowDecision::Hallucinated => {
                 let tool = self.tool(row.tool_name.as_deref().unwrap_or_default());
                 let denied = row.decision == RowDecision::Denied;
-                self.decided.insert(name(id), Decided { tool, denied, settled: false, told: 0 });
+                let id = name(id);
+                let first = self.decided.get(&id);
+                let earlier = match first {
+                    Some(first) if first.tool != tool => self.again.get(&(id, tool)),
+                    first => first,
+                };
+                let ran = earlier.is_some_and(|earlier| earlier.ran);
+                let decided = Decided { tool, denied, ran, settled: false, told: 0 };
+                if first.is_some_and(|first| first.tool != tool) {
+                    self.again.insert((id, tool), decided);
+                } else {
+                    self.decided.insert(id, decided);
+                }
             }
             RowDecision::Checkpoint => {}
         }
@@ -178,6 +197,8 @@ struct Pass<'a> {
     /// then the call never began.
     waiting: Vec<(Name, String, bool)>,
     never_began: HashMap<Name, bool>,
+    /// The tool of the last call of an id that several tools' calls have.
+    last: HashMap<Name, u32>,
 }
 
 impl Pass<'_> {
@@ -201,7 +222,11 @@ impl Pass<'_> {
         let what = Digest::of(format!("{} {}", call.tool, call.input).as_bytes());
         let what = u64::from_le_bytes(what.as_bytes().first_chunk().copied().unwrap_or_default()).max(1);
         let tool = self.seen.tool(&call.tool);
-        let decided = self.seen.decided.get_mut(&id);
+        let again = self.seen.again.contains_key(&(id, tool));
+        if again || self.last.contains_key(&id) {
+            self.last.insert(id, tool);
+        }
+        let decided = if again { self.seen.again.get_mut(&(id, tool)) } else { self.seen.decided.get_mut(&id) };
         let known = decided.as_ref().map(|decided| decided.tool);
         let room = self.unknown.len() < ROOM || self.unknown.contains_key(&id);
         let told = match decided {
@@ -249,14 +274,15 @@ impl Pass<'_> {
     fn result(&mut self, call_id: &str, outcome: Outcome) {
         let id = self.times.get(&name(call_id)).map_or_else(|| name(call_id), |told| name(told));
         let completed = outcome == Outcome::Completed;
-        let Some(decided) = self.seen.decided.get_mut(&id) else {
+        let again = self.last.get(&id).and_then(|tool| self.seen.again.get_mut(&(id, *tool)));
+        let Some(decided) = again.or_else(|| self.seen.decided.get_mut(&id)) else {
             let refused = outcome == Outcome::Refused;
             if self.never_began.len() < ROOM || self.never_began.contains_key(&id) {
                 *self.never_began.entry(id).or_insert(true) &= refused;
             }
             return;
         };
-        if decided.told == 0 || std::mem::replace(&mut decided.settled, true) || !decided.denied {
+        if decided.told == 0 || std::mem::replace(&mut decided.settled, true) || !decided.denied || decided.ran {
             return;
         }
         let number = decided.tool;
@@ -327,6 +353,7 @@ fn compare(
         times,
         waiting,
         never_began,
+        last: HashMap::new(),
     };
     let told = paths.iter().try_fold(true, |whole, main| {
         let told = tell(transcripts, main, &mut |told| match told {
@@ -363,7 +390,7 @@ fn compare(
         }
     }
     let blind = || transcripts.unseen().iter().map(|what| format!("cannot be seen here: {what}"));
-    let untold = seen.decided.values().filter(|decided| decided.told == 0).count();
+    let untold = seen.decided.values().chain(seen.again.values()).filter(|decided| decided.told == 0).count();
     if findings.total() > 0 {
         let summary = match unobserved.count {
             0 if !whole => UNREAD.to_owned(),

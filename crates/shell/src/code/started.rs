@@ -187,9 +187,9 @@ impl Reading {
         };
         let spaced = after.starts_with([' ', '\t']);
         let value = given.starts_with(['"', '\'']) || bracket;
-        if !value
-            && !(bare && spaced && given.starts_with(|c: char| is_letter(c) || matches!(c, '$' | '@' | '{' | '[')))
-        {
+        let unbound = |c: char| is_letter(c) || matches!(c, '$' | '@' | '{' | '[');
+        let is_call = value || bare && spaced && given.starts_with(unbound);
+        if !is_call {
             return;
         }
         // Words of a sentence, and what a method is called with by its name.
