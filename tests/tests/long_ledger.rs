@@ -10,12 +10,12 @@ mod workplace;
 
 use std::fs;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::PathBuf;
 
 use measured::measured;
 use workplace::{SESSION, Workplace};
-use writ_core::SessionId;
-use writ_core::json::{Object, Value};
+use writ_core::json::{self, Object, Value};
+use writ_core::{Digest, SessionId};
 use writ_evidence::checkpoint::{Checkpoint, origin};
 use writ_evidence::keys::SigningKey;
 use writ_evidence::merkle::Tree;
@@ -47,8 +47,8 @@ fn session(place: &Workplace, rows: u64) {
     let key = place.folder.join("state/keys/ledger.pem");
     let key = SigningKey::from_pem(&fs::read_to_string(key).unwrap()).unwrap();
     let mut ledger = BufWriter::new(fs::File::create(folder.join("ledger.jsonl")).unwrap());
-    let transcript = real[0].detail.get("transcript").and_then(Value::as_str).unwrap();
-    let mut transcript = BufWriter::new(fs::File::create(Path::new(transcript)).unwrap());
+    let told = PathBuf::from(real[0].detail.get("transcript").and_then(Value::as_str).unwrap());
+    let mut transcript = BufWriter::new(fs::File::create(&told).unwrap());
     let (mut tree, mut last) = (Tree::default(), None);
     let draft = |row: &Row, call: u64| {
         let state = row.detail.get("state").unwrap();
@@ -69,7 +69,16 @@ fn session(place: &Workplace, rows: u64) {
             odd if odd % 2 == 1 => (&real[1], odd.div_ceil(2)),
             even => (&real[2], even / 2),
         };
-        let (sealed, mut line) = Row::seal_line(last.as_ref(), draft(row, call)).unwrap();
+        let mut draft = draft(row, call);
+        if number + 1 == rows {
+            // The stop read what the client had written.
+            transcript.flush().unwrap();
+            let bytes = fs::read(&told).unwrap();
+            let (digest, to) = (Digest::of(&bytes), bytes.len());
+            let read = format!(r#"{{"read":[{{"digest":"{digest}","file":"main","from":0,"to":{to}}}]}}"#);
+            draft.detail = with(&draft.detail, "transcripts", json::parse(read.as_bytes()).unwrap());
+        }
+        let (sealed, mut line) = Row::seal_line(last.as_ref(), draft).unwrap();
         tree.push(line.as_bytes());
         line.push('\n');
         ledger.write_all(line.as_bytes()).unwrap();

@@ -45,6 +45,8 @@ pub struct Seen {
     began: bool,
     /// The transcripts of clients that began in a run, and those in which a resumed session went on.
     mains: BTreeSet<PathBuf>,
+    /// Whether the first row names a transcript.
+    named: bool,
     /// Of clients that tell no ids: how often each call was decided, and which time each id was.
     keyed: HashMap<Name, u64>,
     times: HashMap<Name, String>,
@@ -75,9 +77,12 @@ impl Seen {
 
     /// Takes the next row.
     pub fn row(&mut self, row: &Row) {
+        self.named |= row.sequence == 0 && row.detail.get("transcript").is_some();
         if let Some(reading) = row.detail.get("transcripts").and_then(|read| json::from_value::<Reading>(read).ok()) {
-            // A client that begins a new file when a session is resumed goes on there.
-            self.mains.extend(reading.main.as_ref().filter(|_| self.mains.len() < MOST).map(PathBuf::from));
+            // A client that begins a new file when a session is resumed goes on there. A record that names none from its start is of
+            // claims alone.
+            let other = reading.main.as_ref().filter(|_| self.named && self.mains.len() < MOST);
+            self.mains.extend(other.map(PathBuf::from));
             self.read.add(row.sequence, reading);
         }
         if matches!(event(row), "stop" | SESSION_END | ENDED) {
