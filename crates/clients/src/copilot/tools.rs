@@ -67,13 +67,17 @@ const KEYS: [&str; 16] = [
     "ctrl+",
 ];
 
+/// No key's name is longer, in bytes, with the bracket that ends it.
+const LONGEST_KEY: usize = 32;
+
 /// What is typed into a shell that runs, as lines of it. A key that changes the line stands as a variable that nobody knows
 /// (`$key_up`), and so does what is typed on to a line that no Enter ends.
 fn typed(input: &str) -> String {
     let mut out = String::with_capacity(input.len());
     let mut rest = input;
     while let Some(letter) = rest.chars().next() {
-        let name = rest.strip_prefix('{').and_then(|name| name.split_once('}')).map(|(name, _)| name);
+        let name = rest.strip_prefix('{').and_then(|name| name.get(..name.floor_char_boundary(LONGEST_KEY)));
+        let name = name.and_then(|name| name.split_once('}')).map(|(name, _)| name);
         let name = name.map(str::to_ascii_lowercase).filter(|name| is_key(name));
         match (name, letter) {
             (Some(name), _) => {
