@@ -9,8 +9,9 @@ mod workplace;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -686,6 +687,15 @@ fn a_manifest_has_one_form_for_both() {
     }
 }
 
+/// The public half of a new key that OpenSSL makes.
+fn openssl(options: &[&str]) -> String {
+    let made = Command::new("openssl").arg("genpkey").args(options).output().unwrap();
+    let mut public =
+        Command::new("openssl").args(["pkey", "-pubout"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    public.stdin.take().unwrap().write_all(&made.stdout).unwrap();
+    String::from_utf8(public.wait_with_output().unwrap().stdout).unwrap()
+}
+
 /// What is no plain file, and no one key, is neither waited for nor taken.
 #[test]
 fn odd_files_and_keys_are_refused_by_both() {
@@ -698,6 +708,13 @@ fn odd_files_and_keys_are_refused_by_both() {
         ("twice", pem.repeat(2), 4),
         ("among-text", format!("my key:\n{pem}"), 4),
         ("crlf", pem.replace('\n', "\r\n"), 0),
+        ("newlines", format!("\n\n{}", pem.trim_end()), 0),
+        ("broken-line", pem.replacen("MC", "M\nC", 1), 4),
+        ("blank-line", pem.replacen("-----\n", "-----\n\n", 1), 4),
+        ("blank-behind", pem.replacen("-----\n", "----- \n", 1), 4),
+        ("long", format!("{pem}{}", "\n".repeat(9000)), 4),
+        ("p384", openssl(&["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384"]), 4),
+        ("rsa", openssl(&["-algorithm", "RSA"]), 4),
     ] {
         let key = place.folder.join(name);
         fs::write(&key, text).unwrap();

@@ -81,8 +81,8 @@ class Key:
         self.id, self.text = "sha256:" + sha(self.der).hex(), key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     @staticmethod
     def pem(data):
-        must(re.fullmatch(rb"\s*-----BEGIN PUBLIC KEY-----[A-Za-z0-9+/=\s]+-----END PUBLIC KEY-----\s*", data), "it is not one PEM block `PUBLIC KEY`")
-        return Key(serialization.load_pem_public_key(data))
+        key, bare = serialization.load_pem_public_key(data), lambda text: text.replace(b"\r\n", b"\n").strip(b"\n")
+        must(len(data) <= 8192 and bare(data) == bare(key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)) and (isinstance(key, ed25519.Ed25519PublicKey) or isinstance(getattr(key, "curve", None), ec.SECP256R1)), "it is not one PEM block `PUBLIC KEY` of an Ed25519 or P-256 key"); return Key(key)
     def named(self, origin):
         """How a note's signature names the key."""
         if not isinstance(self.key, ed25519.Ed25519PublicKey): return sha(self.der)[:4]
