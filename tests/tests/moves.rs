@@ -202,6 +202,7 @@ fn what_lands_in_a_new_folder_is_seen() {
             ("git submodule add https://github.com/x/y .claude", false),
             ("git clone https://github.com/x/y kept", false),
             ("gh repo clone x/y .claude", false),
+            ("gh repo clone x/.claude -- --depth 1", false),
             ("npx degit x/y .claude", false),
             ("hg clone https://h.example/x .claude", false),
             ("svn checkout https://h.example/x .claude", false),

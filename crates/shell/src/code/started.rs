@@ -40,8 +40,6 @@ const RUBY: &[Call] = &[
     line("capture2e"),
     line("pipeline"),
     line("syscall"),
-    line("instance_eval"),
-    line("eval"),
 ];
 const PHP: &[Call] = &[
     line("system"),
@@ -51,14 +49,31 @@ const PHP: &[Call] = &[
     line("popen"),
     line("proc_open"),
     words("pcntl_exec"),
-    line("eval"),
 ];
-const LUA: &[Call] = &[line("execute"), line("popen"), line("loadstring")];
+const LUA: &[Call] = &[line("execute"), line("popen")];
 const R: &[Call] = &[line("system"), words("system2"), line("shell"), line("pipe")];
 
+/// What runs a text as code of the language itself.
+const EVALS: [&str; 3] = ["eval", "instance_eval", "loadstring"];
+
 /// Modules whose members those are.
-const MODULES: [&str; 10] =
-    ["Kernel.", "Kernel::", "Process.", "IO.", "PTY.", "Open3.", "os.", "io.", "CORE::", "CORE::GLOBAL::"];
+const MODULES: [&str; 15] = [
+    "Kernel.",
+    "Kernel::",
+    "Process.",
+    "Process::",
+    "IO.",
+    "IO::",
+    "PTY.",
+    "PTY::",
+    "Open3.",
+    "Open3::",
+    "os.",
+    "io.",
+    "base::",
+    "CORE::",
+    "CORE::GLOBAL::",
+];
 
 /// Adds what a script that is not followed starts.
 pub(crate) fn add(language: Language, text: &str, out: &mut Reading) {
@@ -169,10 +184,13 @@ impl Reading {
         if perl && matches!(name, "qx" | "open" | "eval") {
             return self.perl(name, after);
         }
-        let Some(call) = calls.iter().find(|call| call.name == name) else { return };
+        let call = calls.iter().find(|call| call.name == name);
+        if call.is_none() && !EVALS.contains(&name) {
+            return;
+        }
         let member = before.ends_with(['.', ':', '>', '$', '@', '%', '&']);
         // Lua's own are members, and a name alone is the script's.
-        if language == Language::Lua && name != "loadstring" && !member {
+        if language == Language::Lua && call.is_some() && !member {
             return;
         }
         let defined = ["def", "sub", "function"].iter().any(|word| before.trim_end().ends_with(word));
@@ -197,12 +215,16 @@ impl Reading {
         if !value && (matches!(word, "if" | "unless" | "or" | "and" | "do" | "x") || language == Language::Lua) {
             return;
         }
-        self.given(call, given);
+        match call {
+            Some(call) => self.given(language, call, given),
+            // A block is code that stands here.
+            None => self.computes |= !given.starts_with('{'),
+        }
     }
 
     /// What a call is given: a line, or a program with its words.
-    fn given(&mut self, call: &Call, given: &str) {
-        let mut texts = Vec::new();
+    fn given(&mut self, language: Language, call: &Call, given: &str) {
+        let (mut texts, mut listed) = (Vec::new(), false);
         let mut rest = given.trim_start_matches('[');
         let ended = loop {
             let Some(end) = quoted(rest).filter(|_| rest.starts_with(['"', '\''])) else { break false };
@@ -214,7 +236,7 @@ impl Reading {
             texts.push(text);
             rest = rest.get(end + 1..).unwrap_or_default().trim_start_matches([' ', '\t']);
             match rest.strip_prefix(',') {
-                Some(more) => rest = more.trim_start(),
+                Some(more) => (rest, listed) = (more.trim_start(), true),
                 None => {
                     let words = ["or ", "and ", "if ", "unless ", "||", "&&"];
                     break rest.is_empty()
@@ -223,9 +245,18 @@ impl Reading {
                 }
             }
         };
+        // What follows the line is no word of it: `popen('cmd', 'r')`, `exec('cmd', $out)`.
+        let alone = !call.words && matches!(language, Language::Php | Language::Lua | Language::R);
         match texts.as_slice() {
+            [code, ..] if alone && (ended || listed) => self.starts(code),
             [code] if ended && !call.words => self.starts(code),
-            [_, ..] if ended => self.commands.push(texts.into_iter().map(known).collect()),
+            [first, ..] if ended => {
+                // `IO.popen("cmd", "r")`: a program whose name has a blank is more likely a line.
+                if first.contains(' ') {
+                    self.starts(first);
+                }
+                self.commands.push(texts.into_iter().map(known).collect());
+            }
             _ => self.computes = true,
         }
     }
@@ -235,6 +266,8 @@ impl Reading {
         let given = after.trim_start_matches([' ', '\t']);
         match name {
             "qx" => {
+                // `qx x…x`
+                self.computes |= after.starts_with(' ') && given.starts_with(is_letter);
                 let open = given.chars().next().filter(|open| !is_letter(*open) && !matches!(open, '=' | ',' | ';'));
                 let close = open.map(|open| match open {
                     '(' => ')',
@@ -290,6 +323,11 @@ mod tests {
             (Language::Lua, "os.execute(\"curl x\")"),
             (Language::Lua, "local f = io.popen 'curl x'"),
             (Language::R, "system2(\"curl\", \"x\")"),
+            (Language::R, "base::system('curl x', intern = TRUE)"),
+            (Language::Php, "<?php exec('curl x', $out, $code);"),
+            (Language::Php, "<?php $f = popen('curl x', 'r');"),
+            (Language::Lua, "local f = io.popen('curl x', 'r')"),
+            (Language::Ruby, "Process::spawn('curl x')"),
         ] {
             assert_eq!(of(language, text), (vec!["curl x".to_owned()], false), "{text}");
         }
@@ -308,6 +346,10 @@ mod tests {
             (Language::Ruby, "system(*words)"),
             (Language::Ruby, "%x(curl x)"),
             (Language::Ruby, "spawn cmd"),
+            (Language::Ruby, "eval \"puts 1\""),
+            (Language::Php, "<?php eval('echo 1;');"),
+            (Language::Lua, "loadstring('x()')()"),
+            (Language::Perl, "my $o = qx xcurlx;"),
             (Language::Ruby, "system \"git show #{ref}\""),
             (Language::Php, "<?php system($_GET['x']);"),
             (Language::Php, "<?php exec('curl ' . $x, $out);"),
@@ -325,7 +367,7 @@ mod tests {
             (Language::Perl, "my %h = (system => 1, exec => 2); $db->exec('x'); eval { f() };"),
             (Language::Perl, "open(my $f, '<', 'a.txt') or die; print \"`x`\";"),
             (Language::Ruby, "def system(x) = x\nputs 'system', h[:exec], db.exec(\"SELECT 1\")"),
-            (Language::Ruby, "puts 100 %x\nconfig = { exec: 'x' }"),
+            (Language::Ruby, "puts 100 %x\nconfig = { exec: 'x' }; obj.instance_eval { @a }; instance_eval { b }"),
             (Language::Php, "<?php $db->exec(\"UPDATE `t` SET `a` = 1\"); // system('x')"),
             (Language::Php, "<?php function exec($x) {} echo 'system';"),
             (Language::Lua, "print('os.execute') -- os.execute('x')"),

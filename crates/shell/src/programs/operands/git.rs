@@ -168,7 +168,10 @@ pub fn fetched(eval: &mut Eval<'_>, base: &str, words: &[&Word]) {
         ("degit" | "tiged", _, _) => 0,
         _ => return,
     };
-    lands(eval, words.get(skip..).unwrap_or_default());
+    // What `gh repo clone x/y -- …` gives git is no folder.
+    let words = words.get(skip..).unwrap_or_default();
+    let end = words.iter().position(|word| is_flag(word)).unwrap_or(words.len());
+    lands(eval, words.get(..end).unwrap_or_default());
 }
 
 /// Operands that are revisions or paths; behind `--` they are paths. `HEAD:secrets/key` reads that path, whatever the commit.
