@@ -40,7 +40,7 @@ use writ_policy::Grant;
 use crate::confinement::{Confinement, Network, Shown};
 use crate::features::Features;
 use crate::inside::{self, Join, Orders};
-use crate::message::{self, Failure, Message};
+use crate::message::{self, Message};
 use crate::sys::process::{Child, Forked, clone, close_here, run_within};
 use crate::sys::signal::{Ignored, Mask};
 use alone::Closed;
@@ -53,7 +53,7 @@ use error::outside;
 use group::Group;
 pub use guard::Replaced;
 use guard::{Guard, Mounts};
-use hear::{await_joined, await_mounts, await_ready, await_started};
+use hear::Hearing;
 pub use identity::STAND_IN;
 pub use noted::{Act, Noted, Use};
 use prepare::Prepared;
@@ -275,7 +275,8 @@ pub fn carry_out<T>(
     // As long as it waits, it lets itself be looked into.
     let mounts = (orders.namespaces && orders.join.is_none()).then(|| Mounts::of(between.pid())).transpose();
     let mounts = mounts.map_err(|error| RunError::Outside("open the namespace of mounts", error))?;
-    let (sandbox, mut listeners) = stand(&ours, between, &prepared, &orders, confinement, explain)?;
+    let mut hearing = Hearing::new(&ours, &explain);
+    let (sandbox, mut listeners) = stand(&mut hearing, &ours, between, &prepared, &orders, confinement)?;
     let sockets = Sockets::begin(&orders, &mut listeners).map_err(|error| RunError::Outside("make sockets", error))?;
     names.placed();
     if let Some(mounts) = &listeners.mounts {
@@ -287,7 +288,7 @@ pub fn carry_out<T>(
     let kept = ready(listeners).map_err(RunError::Caller)?;
     // Where nobody hears it, what was said last tells why.
     let told = message::send(&ours, Message::Go, &[]).map_err(outside("begin"));
-    let (handle, listener) = await_started(&ours, orders.watched.is_some(), explain)?;
+    let (handle, listener) = hearing.started(orders.watched.is_some())?;
     told?;
     let guard = mounts.map(Guard::begin).transpose().map_err(|error| RunError::Outside("start a thread", error))?;
     let seeing = Seeing { confinement: telling.then_some(confinement), noting, observer, sockets };
@@ -369,12 +370,12 @@ fn start(prepared: &Prepared, orders: &mut Orders, at_once: bool) -> Result<(Own
 
 /// Has it build the sandbox: the first process inside, and what listens there.
 fn stand(
+    hearing: &mut Hearing<'_>,
     socket: &OwnedFd,
     between: Sandbox,
     prepared: &Prepared,
     orders: &Orders,
     confinement: &Confinement,
-    explain: impl Fn(Failure) -> RunError,
 ) -> Result<(Sandbox, Listeners), RunError> {
     if orders.namespaces && orders.join.is_none() {
         identity::map(between.pid(), &prepared.identity)?;
@@ -382,11 +383,11 @@ fn stand(
     if orders.join.is_none() {
         message::send(socket, Message::Mapped, &[]).map_err(outside("begin"))?;
         let network = if orders.namespaces { &confinement.network } else { &Network::Open };
-        return Ok((between, await_ready(socket, network, explain)?));
+        return Ok((between, hearing.ready(network)?));
     }
-    let stands = await_joined(socket, &explain).and_then(|first| Ok((first, await_mounts(socket, &explain)?)));
-    // It has done its part.
-    drop(between);
+    // It says who was started, and ends.
+    between.wait();
+    let stands = hearing.joined();
     if stands.is_err() {
         bury();
     }
@@ -450,7 +451,11 @@ impl Sandbox {
     /// Ends it, and returns when everything inside has ended.
     fn end(&self) {
         self.kill();
-        // In a namespace the kernel answers once every process of it is gone; without, the first process does.
+        self.wait();
+    }
+
+    /// In a namespace the kernel answers once every process of it is gone; without, the first process does.
+    fn wait(&self) {
         while let Err(Errno::INTR) = waitid(WaitId::PidFd(self.child.handle.as_fd()), WaitIdOptions::EXITED) {}
     }
 }

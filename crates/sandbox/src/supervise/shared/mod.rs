@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use super::hear::await_ready;
+use super::hear::Hearing;
 use super::{Guard, Host, Listeners, Mounts, Observer, RunError, Sandbox, identity, outside, prepare, refusals};
 use crate::confinement::{Confinement, Network, Session, Survivors};
 use crate::features::{Layer, Level};
@@ -82,7 +82,7 @@ impl Shared {
             error: io::Error::from_raw_os_error(failure.error),
             about: None,
         };
-        let listeners = await_ready(&ours, &confinement.network, explain)?;
+        let listeners = Hearing::new(&ours, &explain).ready(&confinement.network)?;
         let open = |name: &str| {
             File::open(format!("/proc/{}/ns/{name}", holder.pid().as_raw_nonzero()))
                 .map_err(|error| RunError::Outside("open a namespace", error))
