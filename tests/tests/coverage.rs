@@ -55,6 +55,31 @@ fn a_call_that_the_client_refused_itself_is_no_unobserved_one() {
     }
 }
 
+/// Another user's notary keeps the record, and was not there when the hook denied: the call is on the hook's own record.
+#[test]
+fn a_call_that_a_hook_denied_without_a_row_here_is_an_exception() {
+    let began = r#"{"type":"tool.execution_start","id":"3","data":{"toolCallId":"b","toolName":"bash","arguments":{"command":"ls"}}}"#;
+    for (message, kind, status) in
+        [("Denied by preToolUse hook: no notary", "denied", "verified"), ("no such file", "failure", "broken")]
+    {
+        let place = Workplace::new(&format!("denied-elsewhere-{kind}"));
+        let log = called_once(&place);
+        let ended = format!(
+            r#"{{"type":"tool.execution_complete","id":"4","data":{{"toolCallId":"b","success":false,"error":{{"message":"{message}","code":"{kind}"}}}}}}"#
+        );
+        fs::write(log, format!("{CALLED}\n{began}\n{ended}\n")).unwrap();
+        hook(&place, r#","reason":"complete""#);
+        let output = place.writ(&["verify", "--format", "json"]);
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let coverage = phase(&report, "coverage").unwrap();
+        assert_eq!((output.status.code(), &report["status"]), (Some(3), &Value::from(status)), "{report}");
+        let is_absent = coverage["outcome"] == "absent";
+        assert_eq!(is_absent, status == "verified", "{report}");
+        let denials = phase(&report, "denials").map(|phase| phase["summary"].as_str().unwrap());
+        assert_eq!(denials.is_some_and(|said| said.starts_with("1 of 2 calls were denied")), is_absent, "{report}");
+    }
+}
+
 /// A call that the last event of a session tells of comes before its end.
 #[test]
 fn a_call_that_is_found_at_the_end_breaks_no_record() {

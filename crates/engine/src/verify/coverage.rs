@@ -16,6 +16,7 @@ use writ_core::{Digest, Outcome};
 use writ_evidence::row::{Row, RowDecision};
 use writ_evidence::tally::Tally;
 
+use super::phase_names::DENIALS;
 use super::read::Stretches;
 use super::report::{self, Phase, Standing, Unobserved};
 use super::sources::Sources;
@@ -186,6 +187,15 @@ fn name(id: &str) -> Name {
     [half(0), half(1)]
 }
 
+/// Calls without a row that, as the transcript says, never ran.
+#[derive(Default)]
+struct NotRun {
+    /// By the client itself, before it asked anybody.
+    refused: usize,
+    /// By a hook, whose row is elsewhere.
+    denied: usize,
+}
+
 /// A transcript on its way past the ledger.
 struct Pass<'a> {
     seen: &'a mut Seen,
@@ -198,10 +208,9 @@ struct Pass<'a> {
     /// Of clients that tell no ids: how often each call was told, and what stands for each.
     keyed: HashMap<Name, u64>,
     times: HashMap<Name, String>,
-    /// Calls without a row, until it is known whether the client itself refused them; and of each such result whether that is all it says:
-    /// then the call never began.
+    /// Calls without a row, until it is known how they ended; and what all results of such a call say, where they say the same.
     waiting: Vec<(Name, String, bool)>,
-    never_began: HashMap<Name, bool>,
+    ended: HashMap<Name, Option<Outcome>>,
     /// The tool of the last call of an id that several tools' calls have.
     last: HashMap<Name, u32>,
 }
@@ -267,13 +276,17 @@ impl Pass<'_> {
         }
     }
 
-    /// Every transcript is told: what waits is accused, but for what never began. Returns how many those are.
-    fn settle(&mut self) -> usize {
-        let (never, accused): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiting)
-            .into_iter()
-            .partition(|(id, _, is_another)| !is_another && self.never_began.get(id) == Some(&true));
-        accused.into_iter().for_each(|(_, text, is_another)| self.accuse(text, is_another));
-        never.len()
+    /// Every transcript is told: what waits is accused, but for what never began.
+    fn settle(&mut self) -> NotRun {
+        let mut not_run = NotRun::default();
+        for (id, text, is_another) in std::mem::take(&mut self.waiting) {
+            match self.ended.get(&id) {
+                Some(Some(Outcome::Refused)) if !is_another => not_run.refused += 1,
+                Some(Some(Outcome::DeniedByHook)) if !is_another => not_run.denied += 1,
+                _ => self.accuse(text, is_another),
+            }
+        }
+        not_run
     }
 
     fn result(&mut self, call_id: &str, outcome: Outcome) {
@@ -281,9 +294,9 @@ impl Pass<'_> {
         let completed = outcome == Outcome::Completed;
         let again = self.last.get(&id).and_then(|tool| self.seen.again.get_mut(&(id, *tool)));
         let Some(decided) = again.or_else(|| self.seen.decided.get_mut(&id)) else {
-            let refused = outcome == Outcome::Refused;
-            if self.never_began.len() < ROOM || self.never_began.contains_key(&id) {
-                *self.never_began.entry(id).or_insert(true) &= refused;
+            if self.ended.len() < ROOM || self.ended.contains_key(&id) {
+                let ended = self.ended.entry(id).or_insert(Some(outcome));
+                *ended = ended.filter(|before| *before == outcome);
             }
             return;
         };
@@ -298,6 +311,13 @@ impl Pass<'_> {
     }
 }
 
+/// What is an exception of its own, beside what was covered.
+#[derive(Default)]
+struct Beside {
+    altered: u64,
+    denied: Option<String>,
+}
+
 /// Compares. `client` is the session's, or the name of one that nobody here knows. Returns the phases and the unobserved calls.
 pub fn check(
     path: Option<&Path>,
@@ -305,16 +325,22 @@ pub fn check(
     seen: Seen,
     sources: &Sources,
 ) -> (Vec<Phase>, Unobserved) {
-    let mut altered = 0;
-    let (covered, unobserved) = compare(path, client, seen, sources, &mut altered);
-    let other = (altered > 0).then(|| Phase {
-        name: "transcripts",
+    let mut beside = Beside::default();
+    let (covered, unobserved) = compare(path, client, seen, sources, &mut beside);
+    let Beside { altered, denied } = beside;
+    let exception = |name, standing, summary| Phase {
+        name,
         outcome: report::Outcome::Absent,
-        standing: Standing::Observed,
-        summary: format!("{altered} stretches of transcripts hold other bytes now than a stop read"),
+        standing,
+        summary,
         findings: Vec::new(),
+    };
+    let altered = (altered > 0).then(|| {
+        let summary = format!("{altered} stretches of transcripts hold other bytes now than a stop read");
+        exception("transcripts", Standing::Observed, summary)
     });
-    (other.into_iter().chain([covered]).collect(), unobserved)
+    let denied = denied.map(|summary| exception(DENIALS, Standing::Reported, summary));
+    (altered.into_iter().chain(denied).chain([covered]).collect(), unobserved)
 }
 
 fn compare(
@@ -322,7 +348,7 @@ fn compare(
     client: Result<&dyn Client, String>,
     mut seen: Seen,
     sources: &Sources,
-    altered: &mut u64,
+    beside: &mut Beside,
 ) -> (Phase, Unobserved) {
     let mut paths: Vec<PathBuf> = path.map(Path::to_owned).into_iter().collect();
     let others = std::mem::take(&mut seen.mains);
@@ -346,7 +372,7 @@ fn compare(
         return without("the session names no transcript".to_owned(), &findings);
     };
     let (unknown, keyed, times) = (HashMap::new(), HashMap::new(), HashMap::new());
-    let (waiting, never_began) = (Vec::new(), HashMap::new());
+    let (waiting, ended) = (Vec::new(), HashMap::new());
     let mut pass = Pass {
         seen: &mut seen,
         unknown,
@@ -357,7 +383,7 @@ fn compare(
         keyed,
         times,
         waiting,
-        never_began,
+        ended,
         last: HashMap::new(),
     };
     let told = paths.iter().try_fold(true, |whole, main| {
@@ -376,7 +402,7 @@ fn compare(
             }
         })
     });
-    let never_began = pass.settle();
+    let not_run = pass.settle();
     let Pass { calls, server_side, unobserved, mut findings, .. } = pass;
     const UNREAD: &str = "parts of the transcript cannot be read";
     let whole = !matches!(told, Ok(false));
@@ -406,7 +432,7 @@ fn compare(
         return failed(summary, &findings, unobserved);
     }
     if let Some((why, findings, count)) = seen.read.differs(transcripts, path, sources) {
-        *altered = count;
+        beside.altered = count;
         return (phase(report::Outcome::Absent, why.to_owned(), findings), Unobserved::default());
     }
     match now {
@@ -426,12 +452,17 @@ fn compare(
         let why = format!("the transcript is not whole: it lacks {untold} calls that are on record");
         return absent(why);
     }
+    if not_run.denied > 0 {
+        let why = "were denied, as the transcript says, by a hook that did not reach whoever keeps this record";
+        beside.denied = Some(format!("{} of {calls} calls {why}", not_run.denied));
+        return absent("not all calls of the transcript are on record".to_owned());
+    }
     let mut summary = format!("all {calls} calls of the transcript are on record");
     if server_side > 0 {
         summary.push_str(&format!(", {server_side} of them run by the model's provider, unseen by any hook"));
     }
-    if never_began > 0 {
-        summary.push_str(&format!("; but for {never_began} that the client refused before it asked, as it says"));
+    if not_run.refused > 0 {
+        summary.push_str(&format!("; but for {} that the client refused before it asked, as it says", not_run.refused));
     }
     (phase(report::Outcome::Passed, summary, blind().collect()), unobserved)
 }

@@ -37,5 +37,8 @@ pub const EXPIRY: &str = "expiry";
 /// The phase that holds what was used against the policy's limits.
 pub const LIMITS: &str = "limits";
 
+/// The phase that says which calls a hook denied that did not reach this record.
+pub const DENIALS: &str = "denials";
+
 /// The phase that says what keeps the keys that sign.
 pub const CUSTODY: &str = "custody";

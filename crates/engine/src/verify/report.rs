@@ -9,8 +9,8 @@ use super::sublayouts::Sublayout;
 
 pub use super::phase::{Outcome, Phase, Standing};
 pub use super::phase_names::{
-    APPROVALS, BINDING, CUSTODY, EVALUATORS, EXPIRY, LEFT_OUT, LIMITS, MATERIALS, REQUESTS, REQUIRED, SUBLAYOUTS,
-    TURNS, WANTED,
+    APPROVALS, BINDING, CUSTODY, DENIALS, EVALUATORS, EXPIRY, LEFT_OUT, LIMITS, MATERIALS, REQUESTS, REQUIRED,
+    SUBLAYOUTS, TURNS, WANTED,
 };
 
 /// What a record is worth as a whole (R76). One that is gone is an error: there is nothing to report on.
@@ -51,11 +51,12 @@ impl Status {
 }
 
 /// The phases whose absence is an exception (R75): a record with one of them is never plainly verified.
-const EXCEPTIONS: [&str; 16] = [
+const EXCEPTIONS: [&str; 17] = [
     APPROVALS,
     "attestations",
     "beginning",
     CUSTODY,
+    DENIALS,
     "enforcement",
     EVALUATORS,
     "false claims",
