@@ -82,6 +82,56 @@ fn folders_are_changed_as_the_shell_changes_them() {
     );
 }
 
+/// A process's own folder, and folders that it has open, are the line's: it changes the one and opens the others.
+#[test]
+fn folders_are_reached_through_the_process_too() {
+    let place = place("moves-process", &json!({"version": "1.0", "name": "m", "files": {"deny": ["priv/**"]}}));
+    symlink("/proc/self/cwd", place.folder.join("repository/here")).unwrap();
+    let key = place.folder.join("state/keys/ledger.pem");
+    let state = place.folder.join("state");
+    let (keys, state) = (key.parent().unwrap().display(), state.display());
+    for line in [
+        "cd priv && cat /proc/self/cwd/secret",
+        "cd priv && cat /proc/thread-self/cwd/secret",
+        "cd priv && cat /proc/$$/cwd/secret",
+        "cd priv; cat /dev/fd/../cwd/secret",
+        "cd priv; cat /proc/self/../self/cwd/secret",
+        "cd priv; cat /proc/thread-self/../../cwd/secret",
+        "cd priv; cat ../here/secret",
+        "cd priv; grep -r x /proc/self/cwd",
+        "cd priv; cd /proc/self/cwd; cat ../a.txt ./secret",
+        "env -C priv cat /proc/self/cwd/secret",
+        "cd priv; sh -c 'cat /proc/self/cwd/secret'",
+        "cat /dev/fd/3/priv/secret 3<.",
+        "exec 3<.; cat /dev/fd/3/priv/secret",
+        "exec 3<.; cd /dev/fd/3; cat priv/secret",
+        "cat /dev/stdin/priv/secret <.",
+        "cat /proc/self/fd/0/priv/secret < .",
+        "cd sub; cat ~-/priv/secret",
+        "pushd sub; cat ~1/priv/secret",
+        "cd priv; cd ..; cat ~-/secret",
+        &format!("cd {keys}; cat /proc/self/cwd/ledger.pem"),
+        &format!("exec 3<{state}; head -1 /dev/fd/3/keys/ledger.pem"),
+        &format!("cd {state}; cd /; rm -rf ~-/sessions"),
+        &format!("cd {keys}; echo x > /proc/self/cwd/ledger.pem"),
+    ] {
+        assert!(!runs(&place, line), "{line}");
+    }
+    for line in [
+        "cat a.txt > /dev/stderr",
+        "cat /dev/stdin < a.txt",
+        "diff <(sort a.txt) <(sort run.sh)",
+        "ls -l /proc/self/cwd /proc/self/fd",
+        "readlink /proc/$$/cwd",
+        "cat /proc/self/status /proc/cpuinfo",
+        "exec 3>&1; echo x >&3",
+        "cp a.txt a.txt~",
+        "git diff HEAD~1",
+    ] {
+        assert!(runs(&place, line), "{line}");
+    }
+}
+
 #[test]
 fn names_stand_for_what_they_are_made_to() {
     let rules = json!([

@@ -4,14 +4,17 @@
 //! and all must allow (R62). Fetches no package. Invariant: an agent that passes against a chain grants nothing that a member of the
 //! chain does not. Page: `spec/agentfile.md`.
 
+mod granted;
+
 use serde::Serialize;
 
 use crate::agent::{Agent, Entry};
-use crate::cedar::{ACTIONS, Decided, Request, Rules};
+use crate::cedar::{Decided, Request, Rules};
 use crate::diagnostic::Diagnostic;
-use crate::directive::{Audit, Cred, Directive, Inject, Mode, Rate};
+use crate::directive::{Audit, Cred, Directive, Inject, Mode, Rate, Toolset};
 use crate::names::{Resolved, resolve, tool_name};
 use crate::reference::{host_within, path_within};
+pub use granted::{declared, request};
 
 /// An agent that another is built on.
 #[derive(Debug)]
@@ -137,6 +140,8 @@ pub fn violations(child: &Agent, parent: &Level) -> Vec<Violation> {
     check.audit();
     check.authority();
     check.limits();
+    check.sets();
+    check.granted();
     check.found.sort_by_key(|found| (found.rule, found.child.line));
     check.found
 }
@@ -283,7 +288,7 @@ impl Check<'_> {
         }
     }
 
-    /// Tools have to be permitted by the base; delegation and the other actions to be spoken of there.
+    /// Tools have to be permitted by the base.
     fn authority(&mut self) {
         let (child, parent) = (self.child, self.parent);
         for (entry, tool) in child.tools() {
@@ -312,19 +317,33 @@ impl Check<'_> {
                 );
             }
         }
-        let (rules, _found) = Rules::of(child);
-        for (id, rule) in rules.each().filter(|(_, rule)| rule.permits && rule.directive.is_none()) {
-            for action in ACTIONS.iter().filter(|action| rules.names_action(id, action.name)) {
-                let whom = rules.exact_resource(id).unwrap_or_default();
-                let own = action.name != "agent.delegate";
-                if own || parent.rules.may_permit(action.name, &whom) {
-                    continue;
-                }
-                let mine = Side { file: child.file.clone(), line: Some(rule.place.line), text: one_line(&rule.text) };
-                let theirs = Side::absent(&parent.agent, format!("no policy permits `{}`", action.name));
-                self.say(MustNot::IncreaseAuthority, "it may delegate, which the base does not permit", mine, theirs);
+    }
+
+    /// Which tools a set has is said by a lock alone, which may be another tomorrow.
+    fn sets(&mut self) {
+        let (child, parent) = (self.child, &self.parent.agent);
+        for entry in &child.entries {
+            let Directive::Toolset(set) = &entry.directive else { continue };
+            let same = |base: &&Entry| matches!(&base.directive, Directive::Toolset(held) if held == set);
+            if matches!(set, Toolset::Registry { .. }) && parent.entries.iter().any(|base| same(&base)) {
+                continue;
             }
+            let text =
+                format!("the tools of `{}` are not known to be the base's: write a `TOOL` for each", entry.quoted());
+            let theirs = parent.entries.iter().find(same).map_or_else(
+                || Side::absent(parent, "no such `TOOLSET`"),
+                |base| Side { text: format!("{}, of its own folder", base.quoted()), ..Side::of(parent, base) },
+            );
+            self.say(MustNot::IncreaseAuthority, text, Side::of(child, entry), theirs);
         }
+    }
+
+    /// What no comparison of lines has found: requests that the child allows, and the base does not.
+    fn granted(&mut self) {
+        let (rules, _found) = Rules::of(self.child);
+        let beyond = granted::beyond(self.child, &rules, self.parent);
+        let told: Vec<Option<usize>> = self.found.iter().map(|found| found.child.line).collect();
+        self.found.extend(beyond.into_iter().filter(|found| !told.contains(&found.child.line)));
     }
 
     fn limits(&mut self) {

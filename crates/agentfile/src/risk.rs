@@ -152,6 +152,7 @@ impl Report {
                 let hosts = if cred.hosts.is_empty() { "no host".to_owned() } else { cred.hosts.join(", ") };
                 self.credentials.push(Item { text: format!("{} ({kind}) for {hosts}", cred.name), ..item });
             }
+            Directive::Toolset(_) => self.tools.push(item),
             Directive::RateLimit { .. } | Directive::Limit { .. } | Directive::Timeout(_) | Directive::Audit(_) => {
                 self.ceilings.push(item)
             }
@@ -180,6 +181,11 @@ impl Report {
             if rules.may_permit("tool.invoke", &tool_name(agent, tool)) {
                 high.push(format!("`{tool}` {what}, and a policy permits it"));
             }
+        }
+        for entry in agent.entries.iter().filter(|entry| matches!(entry.directive, Directive::Toolset(_))) {
+            let text = format!("{}: its tools are in the lock alone, and may be any", entry.quoted());
+            high.push(text.clone());
+            self.risky_tools.push(Item { text, line: entry.line() });
         }
         for (entry, mcp) in agent.mcp() {
             let listed = agent

@@ -55,6 +55,51 @@ fn what_stays_within_is_let_through() {
     }
 }
 
+/// What no line says by itself: requests that the child allows and the base denies, and sets whose tools nobody knows.
+#[test]
+fn what_policies_grant_beyond_the_base_is_refused() {
+    use MustNot::{IncreaseAuthority, RemoveDeny};
+    let base = |lines: &str| level(&format!("AGENT p\nCMD run\nAUDIT all\n{lines}"), "base");
+    let block = |text: &str| format!("POLICY\n{text}\nEND\n");
+    let forbid = |action: &str, resource: &str| {
+        block(&format!("forbid(principal, action == AgentRC::Action::\"{action}\", resource {resource});"))
+    };
+    let tools = "permit(principal, action == AgentRC::Action::\"tool.invoke\", resource);";
+    let own = format!(
+        "TOOL utcp:x\n{}",
+        block(&format!(
+            "{tools}\nforbid(principal, action in [AgentRC::Action::\"tool.invoke\"], resource) when {{ resource == AgentRC::Tool::\"x\" }};"
+        ))
+    );
+    for (parent, lines, wanted) in [
+        (String::new(), block("permit(principal, action, resource);"), vec![IncreaseAuthority]),
+        (String::new(), block("permit(principal, action, resource is AgentRC::Agent);"), vec![IncreaseAuthority]),
+        (
+            format!("URL https://a.example\n{}", forbid("network.egress", "== AgentRC::Host::\"a.example\"")),
+            "URL https://a.example\n".to_owned(),
+            vec![RemoveDeny],
+        ),
+        (
+            format!("URL https://a.b.example\n{}", forbid("network.egress", "in AgentRC::Host::\"*.b.example\"")),
+            "URL https://a.b.example\n".to_owned(),
+            vec![RemoveDeny],
+        ),
+        (
+            format!("MOUNT /w rw\n{}", forbid("filesystem.write", "in AgentRC::Path::\"/w/s\"")),
+            "MOUNT /w/s rw\n".to_owned(),
+            vec![RemoveDeny],
+        ),
+        (own.clone(), "TOOL utcp:x\nALLOW invoke x\n".to_owned(), vec![RemoveDeny]),
+        (format!("TOOL utcp:x\n{}", block(tools)), "TOOLSET st:ws\n".to_owned(), vec![IncreaseAuthority]),
+        (format!("TOOL utcp:x\n{}", block(tools)), "TOOL utcp:x\nALLOW invoke x\n".to_owned(), vec![]),
+        ("MOUNT /w rw\n".to_owned(), "MOUNT /w/s rw\n".to_owned(), vec![]),
+    ] {
+        let found: Vec<MustNot> =
+            violations(&child(&lines).agent, &base(&parent)).into_iter().map(|one| one.rule).collect();
+        assert_eq!(found, wanted, "{parent}{lines}");
+    }
+}
+
 #[test]
 fn each_of_the_seven_is_refused() {
     use MustNot::{ExposeCredential, IncreaseAuthority, LowerAudit, RemoveDeny, WeakenLimit, WidenFiles, WidenNetwork};

@@ -234,6 +234,9 @@ fn config(layout: &Layout, manifest: &Manifest, linted: &Linted) -> Result<Confi
     let bytes = layout.read(&manifest.config).map_err(CheckError::Blob)?;
     let said: Config =
         json::from_slice(&bytes).map_err(|error| CheckError::Config(format!("cannot be read: {error}")))?;
+    if json::to_canonical(&said).as_bytes() != bytes {
+        return Err(CheckError::Config("is not written as `writ build` writes it".to_owned()));
+    }
     let own = Config::of(linted);
     match said.differs(&own) {
         Some(why) => Err(CheckError::Config(why)),

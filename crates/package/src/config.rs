@@ -6,7 +6,8 @@
 use serde::{Deserialize, Serialize};
 use writ_agentfile::Linted;
 use writ_agentfile::directive::Directive;
-use writ_agentfile::risk::{Report, Tier};
+use writ_agentfile::risk::{Item, Report, Tier};
+use writ_core::visible;
 
 /// The version of the config.
 pub const VERSION: &str = "1";
@@ -56,8 +57,21 @@ impl Config {
         out
     }
 
-    /// Why it is not what `own`, made from the Agentfile, is.
+    /// Why it is not what `own`, made from the Agentfile, is. What another Writ judges may be more than is found here, not less.
     pub fn differs(&self, own: &Self) -> Option<String> {
+        let lacks =
+            |said: &[Item], own: &[Item]| own.iter().find(|item| !said.contains(item)).map(|item| item.text.clone());
+        let (said, found) = (&self.report, &own.report);
+        let reason = found.why.iter().find(|why| !said.why.contains(why)).cloned();
+        let less =
+            lacks(&said.risky_tools, &found.risky_tools).or_else(|| lacks(&said.unsupported, &found.unsupported));
+        if let Some(less) = less.or(reason) {
+            return Some(format!("its report leaves out `{less}`"));
+        }
+        let items = said.risky_tools.iter().chain(&said.unsupported).map(|item| &item.text);
+        if let Some(odd) = items.chain(&said.why).find(|text| visible::line(text) != text.as_str()) {
+            return Some(format!("its report holds signs that cannot be seen: `{}`", visible::line(odd)));
+        }
         if self.report.tier < own.report.tier {
             let (said, own) = (self.report.tier.as_str(), own.report.tier.as_str());
             return Some(format!("says that the risk is {said}, and it is {own}"));

@@ -22,6 +22,10 @@ use crate::reference::{absolute_path, is_host};
 
 /// Most policies of one file.
 const MAX_POLICIES: usize = 2000;
+/// Most signs of a policy that may make it deeper: the validator says nothing of one that is deeper than its stack.
+const MAX_SIGNS: usize = 2000;
+/// The stack that it has: enough for these.
+const STACK: usize = 64 << 20;
 pub(super) const NAMESPACE: &str = "AgentRC::";
 
 /// One policy of the set.
@@ -94,6 +98,11 @@ impl Rules {
         let mut id = PolicyId::new(format!("Agentfile:{}", place.line));
         if self.rules.contains_key(&id) {
             id = PolicyId::new(format!("Agentfile:{}:{}", place.line, place.column));
+        }
+        if signs(&text) > MAX_SIGNS {
+            let message = format!("a policy has at most {MAX_SIGNS} operators, members and brackets");
+            found.push(Diagnostic::error("too-large", place, message, "several policies"));
+            return;
         }
         let parsed = match known {
             Some(policy) => Ok(policy.new_id(id.clone())),
@@ -329,10 +338,19 @@ impl Rules {
         }
     }
 
-    /// Whether a policy's head names an action, rather than meaning all of them.
-    pub(crate) fn names_action(&self, id: &PolicyId, action: &str) -> bool {
-        self.all.policy(id).is_some_and(|policy| {
-            !matches!(policy.action_constraint(), ActionConstraint::Any) && speaks(policy, action)
+    /// The ids of one type of entities that policies hold.
+    pub(crate) fn literals<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = String> + 'a {
+        self.all.policies().flat_map(Policy::entity_literals).filter_map(move |uid| id_of(&uid, kind))
+    }
+
+    /// Whether some permit may speak for an action on a resource, or on what that lies in, whatever its conditions.
+    pub(crate) fn may_permit_in(&self, action: &str, resource: &str) -> bool {
+        self.all.policies().any(|policy| {
+            let on = match policy.resource_constraint() {
+                ResourceConstraint::Eq(uid) => uid.id().unescaped() == resource,
+                _ => true,
+            };
+            policy.effect() == Effect::Permit && on && speaks(policy, action)
         })
     }
 
@@ -376,8 +394,24 @@ impl Rules {
     }
 }
 
-/// What is said of each policy by itself: it does not matter which are together.
+/// Words of a policy that may make it deeper by one.
+fn signs(text: &str) -> usize {
+    let plain = |word: &str| word.starts_with(|c: char| c.is_alphanumeric() || "_\"',;:)]}@".contains(c));
+    words(text)
+        .into_iter()
+        .filter(|(_, word)| !plain(word) || matches!(*word, "if" | "has" | "like" | "in" | "is"))
+        .count()
+}
+
+/// What is said of each policy by itself: it does not matter which are together. A deep one gets a stack of its own.
 fn validate(validator: &Validator, policies: &[Policy]) -> Option<Vec<ValidationResult>> {
+    std::thread::scope(|scope| {
+        let all = || validate_here(validator, policies);
+        std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, all).ok()?.join().ok()?
+    })
+}
+
+fn validate_here(validator: &Validator, policies: &[Policy]) -> Option<Vec<ValidationResult>> {
     let results = halves(policies, |some| {
         let set = PolicySet::from_policies(some.iter().cloned()).ok()?;
         Some(validator.validate(&set, ValidationMode::Strict))

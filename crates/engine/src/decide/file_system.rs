@@ -138,7 +138,7 @@ fn follow(path: &Path) -> Option<PathBuf> {
             continue;
         }
         let next = done.join(&name);
-        if let Some(own) = descriptor(&next, &todo) {
+        if let Some(own) = descriptor(&next, &todo).or_else(|| process(&next, &todo)) {
             return Some(own);
         }
         match fs::read_link(&next) {
@@ -178,6 +178,25 @@ fn descriptor(at: &Path, rest: &VecDeque<OsString>) -> Option<PathBuf> {
     number.bytes().all(|byte| byte.is_ascii_digit()).then(|| Path::new("/dev/fd").join(number))
 }
 
+/// The folder of a process, or a folder that it has open. Whoever comes by a link to its own is not this process.
+fn process(at: &Path, rest: &VecDeque<OsString>) -> Option<PathBuf> {
+    let parts: Vec<&str> = at.to_str()?.strip_prefix("/proc/")?.split('/').collect();
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let (process, link) = match parts.as_slice() {
+        [process, "task", thread, link @ ..] if is_number(thread) => (process, link),
+        [process, link @ ..] => (process, link),
+        [] => return None,
+    };
+    let is_own = *process == std::process::id().to_string();
+    let own = match link {
+        ["cwd"] if is_number(process) => PathBuf::from("/proc").join(if is_own { "self" } else { process }).join("cwd"),
+        ["fd", number] if is_own && rest.is_empty() => PathBuf::from("/dev/fd").join(number),
+        ["fd", number] if is_number(process) && !rest.is_empty() => PathBuf::from("/dev/fd").join(number),
+        _ => return None,
+    };
+    Some(rest.iter().fold(own, |path, name| path.join(name)))
+}
+
 fn names(path: &Path) -> VecDeque<OsString> {
     let name = |part| match part {
         Component::Normal(name) => Some(name.to_owned()),
@@ -207,6 +226,12 @@ mod tests {
         assert_eq!(resolve("loop/z"), at("loop/z"));
         // Another process's descriptors are not this one's.
         assert_eq!((resolve("/dev/fd/63"), resolve("/proc/self/fd/7")), ("/dev/fd/63".into(), "/dev/fd/7".into()));
-        assert!(!resolve("/dev/fd/../fd/0").starts_with("/dev/fd/"));
+        assert_eq!(resolve("/dev/fd/../fd/0"), "/dev/fd/0");
+        // Nor is the folder that this one is in.
+        for path in ["/dev/fd/../cwd/x", "/proc/self/../self/cwd/x", "/proc/thread-self/../../cwd/x"] {
+            assert_eq!(resolve(path), "/proc/self/cwd/x", "{path}");
+        }
+        symlink("/proc/self/cwd", root.join("here")).unwrap();
+        assert_eq!((resolve("here/x"), resolve("/dev/stdin/x")), ("/proc/self/cwd/x".into(), "/dev/fd/0/x".into()));
     }
 }

@@ -287,6 +287,10 @@ impl Survey<'_> {
         let literal = if is_glob { unquoted(absolute) } else { absolute.to_owned() };
         let mut fact = self.path(&literal, file.access, Some(file.span));
         fact.tree = file.tree;
+        let through = self.through.take();
+        if let Some(rest) = through.filter(|rest| !rest.is_empty() || file.tree || file.access != Access::List) {
+            self.open_use(file, &[Part::Unknown(Source::Any), Part::Text(rest)]);
+        }
         if is_glob {
             fact.written = fold(&rough_glob(absolute));
             self.glob(absolute, &mut fact);
@@ -302,7 +306,8 @@ impl Survey<'_> {
                 Spelled::Known(path, _) if path.len() > PATH_MAX => {}
                 Spelled::Known(path, glob) => {
                     let fact = self.path(&path, file.access, Some(file.span));
-                    if glob || self.is_named(&fact) || self.exists(&fact.written) {
+                    let through = self.through.take().is_some();
+                    if glob || through || self.is_named(&fact) || self.exists(&fact.written) {
                         self.touch(file, &path, glob);
                     }
                 }

@@ -27,6 +27,7 @@ mod vault;
 mod walk;
 
 use self::paths::{Below, TOO_LONG};
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 use writ_core::json::{self, Value};
@@ -78,6 +79,7 @@ pub fn survey(policy: &Policy, call: &ToolCall, setting: &Setting, world: &dyn W
         made: Vec::new(),
         removing: false,
         inside_alias: false,
+        through: Cell::default(),
     };
     if let Err(why) = survey.call() {
         survey.facts.malformed = Some(why);
@@ -99,6 +101,8 @@ struct Survey<'a> {
     setting: &'a Setting,
     world: &'a dyn World,
     facts: Facts,
+    /// What stands behind a process's own folder or files in the path that was looked at last.
+    through: Cell<Option<String>>,
     /// What was found below a tree, by its path, what happens to it, and whether it is only removed.
     found: HashMap<(String, Access, bool), Search<Option<Below>>>,
     /// How many more symlinks in trees may be followed.

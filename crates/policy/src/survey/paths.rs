@@ -36,6 +36,28 @@ pub(super) struct Below {
     kind: PathKind,
 }
 
+/// The folder of whoever follows a link to it, as a world says where that leads.
+const OWN_FOLDER: &str = "/proc/self/cwd";
+
+/// What stands behind a link of the kernel's to a process's folder, or to a file that it has open. The folder is the process's
+/// by then, not the call's: a line changes it, and opens folders.
+fn through_process(path: &str) -> Option<String> {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let rest = match parts.as_slice() {
+        ["proc", _, "task", _, "cwd", rest @ ..] | ["proc", _, "cwd", rest @ ..] => rest,
+        ["proc", _, "task", _, "fd", _, rest @ ..]
+        | ["proc", _, "fd", _, rest @ ..]
+        | ["dev", "fd", _, rest @ ..]
+        | ["dev", "stdin" | "stdout" | "stderr", rest @ ..]
+            if !rest.is_empty() =>
+        {
+            rest
+        }
+        _ => return None,
+    };
+    Some(rest.iter().map(|part| format!("/{part}")).collect())
+}
+
 /// Why a path is refused.
 pub(super) const TOO_LONG: &str = "a path of more than 4096 bytes is longer than any path";
 /// Longest path that a system takes, in bytes.
@@ -179,8 +201,14 @@ impl Survey<'_> {
     }
 
     pub(super) fn path(&self, absolute: &str, access: Access, span: Option<Span>) -> PathFact {
+        let through = through_process(absolute);
         let absolute = &self.without_proc(absolute);
-        let resolved = self.world.resolve(absolute).path;
+        let mut resolved = self.world.resolve(absolute).path;
+        let led = through_process(&resolved);
+        if let Some(rest) = resolved.strip_prefix(OWN_FOLDER) {
+            resolved = self.world.resolve(&format!("{}{rest}", self.call.cwd)).path;
+        }
+        self.through.set(through.or(led));
         let new = access == Access::Write && self.is_changed(&resolved) && self.is_new(&resolved);
         let written = fold(absolute);
         PathFact { written, resolved, access, tree: false, subject: false, new, kind: PathKind::Named, span }

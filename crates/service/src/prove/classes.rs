@@ -6,10 +6,9 @@ use std::collections::BTreeSet;
 
 use writ_agentfile::Agent;
 use writ_agentfile::cedar::{Action, Kind, MAX_NUMBER, Request};
-use writ_agentfile::ceiling::Level;
-use writ_agentfile::directive::{Directive, Inject};
+use writ_agentfile::ceiling::{Level, declared, request};
+use writ_agentfile::directive::Inject;
 use writ_agentfile::reference::{host_matches, path_within};
-use writ_agentfile::tool_name;
 
 use super::rewrite::{Written, own_member};
 
@@ -70,33 +69,7 @@ pub(super) fn classes(action: &'static Action, child: &Level, base: &Level, writ
 }
 
 fn plain(action: &'static Action, name: &str, child: &Level) -> Class {
-    let mut one = Request::new(action, name);
-    if action.name == "cred.resolve"
-        && let Some((_, cred)) = child.agent.creds().find(|(_, cred)| cred.name == name)
-    {
-        let host = cred.hosts.first().map(|host| host.strip_prefix("*.").map_or(host.clone(), |of| format!("a.{of}")));
-        one.context.push("host", writ_core::json::Value::from(host.unwrap_or_default()));
-    }
-    Class { one, within: BTreeSet::new(), when: Vec::new() }
-}
-
-/// What is declared by a name, of any kind.
-fn declared(agent: &Agent) -> BTreeSet<String> {
-    let mut out = BTreeSet::new();
-    for (_, tool) in agent.tools() {
-        out.extend([tool.to_string(), tool_name(agent, tool), tool.name.clone()]);
-    }
-    out.extend(agent.functions().map(|(_, function)| function.name().to_owned()));
-    out.extend(agent.skills().map(|(_, skill)| skill.name().to_owned()));
-    out.extend(agent.sops().map(|(_, sop)| sop.name().to_owned()));
-    out.extend(agent.creds().map(|(_, cred)| cred.name.clone()));
-    out.extend(agent.mcp().map(|(_, mcp)| mcp.name().to_owned()));
-    out.extend(agent.servers().map(|(_, (name, _))| name.to_owned()));
-    out.extend(agent.entries.iter().filter_map(|entry| match &entry.directive {
-        Directive::Memory { name, .. } => Some(name.clone()),
-        _ => None,
-    }));
-    out
+    Class { one: request(action, name, &child.agent), within: BTreeSet::new(), when: Vec::new() }
 }
 
 /// Each named path, and what lies below it and below no other named one.

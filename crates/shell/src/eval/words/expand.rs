@@ -191,6 +191,10 @@ impl Eval<'_> {
             } else if user == "+" {
                 out.push(Part::Text(".".to_owned()));
                 rest = tail.get(1..).unwrap_or_default();
+            } else if user == "-" || user.trim_start_matches(['+', '-']).bytes().all(|byte| byte.is_ascii_digit()) {
+                // A folder that the line was in before, or one on its stack.
+                out.push(Part::Unknown(Source::Any));
+                rest = tail.get(user.len()..).unwrap_or_default();
             }
         }
         scan(rest, &mut out);
