@@ -128,3 +128,20 @@ fn fifty_policies_and_five_hundred_lines_are_soon_done() {
     println!("decide {each:?} with 50 policies, lint {linted:?} of 500 lines");
     assert!(each.as_millis() < 5 && linted.as_millis() < 1000, "{each:?} {linted:?}");
 }
+
+/// A policy that is too deep for the validator is not one that it has nothing against.
+#[test]
+fn deep_policies_are_checked_or_refused() {
+    for (body, code) in [
+        (format!("context.nope {} == 1", "+ 1 ".repeat(1_900)), "cedar-type"),
+        (format!("context{} == 1", ".a".repeat(1_900)), "cedar-type"),
+        (format!("context{} == 1", ".a".repeat(6_000)), "too-large"),
+        (format!("context.nope {} == 1", "+ 1 ".repeat(3_500)), "too-large"),
+    ] {
+        let text = format!(
+            "AGENT a\nCMD run\nTOOL utcp:w\nPOLICY\npermit(principal, action == AgentRC::Action::\"tool.invoke\", resource) when {{ {body} }};\nEND\n"
+        );
+        let found = lint(text.as_bytes(), "Agentfile", &Options::default()).found;
+        assert!(found.iter().any(|one| one.code == code && one.is_error()), "{code}: {found:?}");
+    }
+}

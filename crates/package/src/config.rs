@@ -66,16 +66,49 @@ impl Config {
         let less =
             lacks(&said.risky_tools, &found.risky_tools).or_else(|| lacks(&said.unsupported, &found.unsupported));
         if let Some(less) = less.or(reason) {
-            return Some(format!("its report leaves out `{less}`"));
+            return Some(format!("leaves out `{less}`"));
         }
         let items = said.risky_tools.iter().chain(&said.unsupported).map(|item| &item.text);
         if let Some(odd) = items.chain(&said.why).find(|text| visible::line(text) != text.as_str()) {
-            return Some(format!("its report holds signs that cannot be seen: `{}`", visible::line(odd)));
+            return Some(format!("holds signs that cannot be seen: `{}`", visible::line(odd)));
         }
         if self.report.tier < own.report.tier {
             let (said, own) = (self.report.tier.as_str(), own.report.tier.as_str());
             return Some(format!("says that the risk is {said}, and it is {own}"));
         }
         (self.asked() != own.asked()).then(|| "does not say what its Agentfile asks for".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use writ_agentfile::{Options, lint};
+
+    #[test]
+    fn a_config_says_no_less_than_its_agentfile() {
+        let text =
+            "AGENT a\nCMD run\nTOOL utcp:shell\nALLOW invoke shell\nTOOLSET st:ws\nHEALTHCHECK CMD x\nMOUNT / rw\n";
+        let own = Config::of(&lint(text.as_bytes(), "Agentfile", &Options::default()));
+        let differs = |change: &dyn Fn(&mut Report)| {
+            let mut said = own.clone();
+            change(&mut said.report);
+            said.differs(&own)
+        };
+        assert_eq!(differs(&|_| ()), None);
+        let more = Item { text: "another".to_owned(), line: 1 };
+        assert_eq!(differs(&|report| report.risky_tools.push(more.clone())), None);
+        assert!(own.report.risky_tools.len() == 2 && own.report.tier == Tier::Critical, "{:?}", own.report);
+        let less: [&dyn Fn(&mut Report); 6] = [
+            &|report| report.risky_tools.clear(),
+            &|report| report.unsupported.clear(),
+            &|report| report.why.clear(),
+            &|report| report.tier = Tier::Low,
+            &|report| report.tools.clear(),
+            &|report| report.why.push("nothing \u{1b}[31m at all".to_owned()),
+        ];
+        for (at, change) in less.into_iter().enumerate() {
+            assert!(differs(change).is_some(), "{at}");
+        }
     }
 }
