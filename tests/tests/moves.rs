@@ -133,6 +133,18 @@ fn folders_are_reached_through_the_process_too() {
 }
 
 #[test]
+fn mosh_goes_where_ssh_goes() {
+    let place = place("moves-mosh", &json!({"version": "1.0", "name": "m", "domains": {"allow": ["example.com"]}}));
+    let cases = [
+        ("mosh evil.com", false),
+        ("mosh -p 60001 u@evil.com", false),
+        ("mosh --ssh='ssh -p 22' u@evil.com -- ls", false),
+        ("mosh u@example.com -- ls", true),
+    ];
+    check(&place, &cases);
+}
+
+#[test]
 fn names_stand_for_what_they_are_made_to() {
     let rules = json!([
         "Bash:./run.sh *",

@@ -183,6 +183,7 @@ mod tests {
             (r#"{"type":"user"}"#.to_owned(), "."),
             (r#"{"type":"user","message":{"#.to_owned(), "!"),
             (r#"{"type":"assistant","message":{"id":"m","usage":{"output_tokens":5}}}"#.to_owned(), "u"),
+            (r#"{"type":"assistant","message":{"id":"","usage":{"output_tokens":5}}}"#.to_owned(), "!"),
             ("{}".to_owned(), "."),
             ("not json".to_owned(), "."),
         ] {

@@ -153,7 +153,8 @@ fn spoken(message: &Message<'_>, usage: &Value, timestamp: Option<&str>) -> Opti
         length: Rate::length_of(tokens.all_input()),
     };
     let at = timestamp.and_then(|moment| Timestamp::parse(moment).ok());
-    Some(Spoken::Message { id: message.id.as_deref()?.to_owned(), rate, tokens, at })
+    // Messages without a name would count as one.
+    Some(Spoken::Message { id: message.id.as_deref().filter(|id| !id.is_empty())?.to_owned(), rate, tokens, at })
 }
 
 fn totals(models: &Value) -> Option<Vec<(String, Tokens)>> {

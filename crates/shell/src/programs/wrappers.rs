@@ -27,6 +27,13 @@ pub fn run_wrapped(eval: &mut Eval<'_>, words: &[Word], place: &Place<'_>) -> bo
         "find" | "gfind" => find::run(eval, arguments, via, span),
         "fd" | "fdfind" => find::run_fd(eval, arguments, via, span),
         "ssh" | "autossh" | "slogin" => ssh(eval, arguments, place),
+        "mosh" => {
+            let options = Options::read(arguments, own("mosh"), false);
+            if let Some(target) = options.operands.first().and_then(|at| arguments.get(*at)) {
+                contacted(eval, target);
+            }
+            runs::run(eval, arguments, place);
+        }
         "flock" => flock(eval, arguments, place),
         "runuser" => runuser(eval, arguments, place),
         "at" | "batch" => at(eval, arguments, place),
@@ -243,12 +250,8 @@ fn ssh(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
     let Some((target, rest)) = options.operands.first().and_then(|at| arguments.get(*at..)?.split_first()) else {
         return;
     };
-    let name = target.literal().map(|text| {
-        let text = text.trim_start_matches("ssh://").to_owned();
-        text.rsplit('@').next().unwrap_or_default().split([':', '/']).next().unwrap_or_default().to_owned()
-    });
+    let name = contacted(eval, target);
     let here = matches!(name.as_deref(), Some("localhost" | "127.0.0.1" | "0.0.0.0" | "0" | "" | "ip6-localhost"));
-    eval.net(name.map_or(NetTarget::Unknown, |name| host(&name, target.span)), target.span);
     // Options may stand behind the host too.
     let more = Options::read(rest, own("ssh"), false);
     ssh_options(eval, &more, place);
@@ -267,6 +270,17 @@ fn ssh(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
         }
     }
     eval.remote -= usize::from(!here);
+}
+
+/// The machine that `ssh` is told to go to.
+fn contacted(eval: &mut Eval<'_>, target: &Word) -> Option<String> {
+    let name = target.literal().map(|text| {
+        let text = text.trim_start_matches("ssh://").to_owned();
+        text.rsplit('@').next().unwrap_or_default().split([':', '/']).next().unwrap_or_default().to_owned()
+    });
+    let to = name.as_deref().map_or(NetTarget::Unknown, |name| host(name, target.span));
+    eval.net(to, target.span);
+    name
 }
 
 fn ssh_options(eval: &mut Eval<'_>, options: &Options, place: &Place<'_>) {
