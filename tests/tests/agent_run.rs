@@ -122,6 +122,23 @@ fn what_it_mounts_is_there_and_nothing_else() {
     assert_eq!(sandbox["outcome"], "passed", "{report:#}");
 }
 
+/// Its command needs no permit, and is none that a policy may not forbid.
+#[test]
+fn a_command_that_is_forbidden_does_not_run() {
+    let invoke = r#"action == AgentRC::Action::"tool.invoke""#;
+    for (name, policy, runs) in [
+        ("itself", format!(r#"forbid(principal, {invoke}, resource == AgentRC::Tool::"CMD");"#), false),
+        ("all", "forbid(principal, action, resource);".to_owned(), false),
+        ("another", format!(r#"forbid(principal, {invoke}, resource == AgentRC::Tool::"x");"#), true),
+        ("elsewhere", format!(r#"forbid(principal, {invoke}, resource) when {{ context.path like "/etc/*" }};"#), true),
+    ] {
+        let agent =
+            Agent::new(&format!("agent-cmd-{name}"), &agentfile(&format!("CMD echo ran\nPOLICY\n{policy}\nEND\n")));
+        let (code, out, err) = agent.run(&["Agentfile"]);
+        assert_eq!((code == Some(0), out.as_str()), (runs, if runs { "ran\n" } else { "" }), "{name}: {err}");
+    }
+}
+
 #[test]
 fn a_bind_that_copies_leaves_what_is_there() {
     let text = agentfile("CMD sh /workspace/script.sh\nBIND ./work /workspace copy\nMOUNT /workspace rw\n");

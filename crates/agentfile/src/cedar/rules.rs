@@ -242,6 +242,15 @@ impl Rules {
 
     /// Paths and hosts that are spelled as nothing is that is asked about: a policy on one would never apply.
     fn spellings(&self, (agent, rule): (&Agent, &Rule), policy: &Policy, found: &mut Vec<Diagnostic>) {
+        let exact = match policy.resource_constraint() {
+            ResourceConstraint::Eq(uid) => id_of(&uid, "Host").filter(|id| id.starts_with("*.")),
+            _ => None,
+        };
+        if let Some(word) = exact {
+            let place = pinpoint(agent, rule.place, &rule.text, &format!("`{}`", lower::quoted(&word)));
+            let message = format!("no request is about `{word}` itself, so that a policy on it never applies");
+            found.push(Diagnostic::error("host-name", place, message, "write `resource in …` for the hosts in it"));
+        }
         for uid in policy.entity_literals() {
             let path = id_of(&uid, "Path").filter(|id| absolute_path(id).as_ref() != Ok(id) || id.contains('*'));
             let host = id_of(&uid, "Host").filter(|id| {

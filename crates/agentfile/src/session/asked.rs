@@ -110,8 +110,17 @@ impl Also for Cedar {
 impl Cedar {
     /// The tool: one of the declared tools that mean it has to be permitted, for every path and host of the call.
     fn tool(&self, asked: &Asked<'_>, reasons: &mut Vec<Reason>) {
-        if writ_core::OWN_TOOLS.contains(&asked.known_as) || self.run && asked.tool == START {
+        if writ_core::OWN_TOOLS.contains(&asked.known_as) {
             return;
+        }
+        if self.run && asked.tool == START {
+            // Declared and permitted by being there, unless it is forbidden.
+            let said = self.contexts(asked).into_iter().filter_map(|context| {
+                let request = request("tool.invoke", START, &context)?;
+                Some(self.rules.ask(self.agent.name_or_default(), &request))
+            });
+            let refused = said.into_iter().find(refuses);
+            return reasons.extend(refused.map(|said| self.reason(&said, Subject::Tool, asked.tool)));
         }
         let means = |tool: &ToolRef| match self.calls {
             // It is called by its own name, whatever it does.

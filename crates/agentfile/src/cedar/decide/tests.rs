@@ -41,6 +41,7 @@ fn paths_and_hosts_in_policies_are_spelled_as_they_are_asked_about() {
     for host in ["h.example", "*.h.example", "127.0.0.1", "[::1]"] {
         assert_eq!(codes(&format!("in AgentRC::Host::\"{host}\"")), Vec::<&str>::new(), "{host}");
     }
+    assert_eq!(codes("== AgentRC::Host::\"*.h.example\""), ["host-name"]);
     for host in ["H.example", "h.example.", "https://h.example", "h.example:443", "*", "h.*"] {
         assert_eq!(codes(&format!("in AgentRC::Host::\"{host}\"")), ["host-name"], "{host}");
     }
