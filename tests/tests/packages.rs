@@ -378,6 +378,15 @@ fn an_update_that_asks_for_more_is_told() {
     assert!(said(&output).contains("paste.example") && said(&output).contains("utcp:shell"), "{}", said(&output));
     let same = place.writ(&["inspect", text(&before), "--diff", text(&before), "--exit-code"]);
     assert_eq!(same.status.code(), Some(0), "{}", said(&same));
+    // What is started, what it is made of, and files that hold something else.
+    agent(&place, &folder, &AGENTFILE.replace("CMD ", "CMD sh -c evil "));
+    fs::write(folder.join("skills/review/SKILL.md"), "# Another\n").unwrap();
+    good(&place.writ(&["lock", text(&folder.join("Agentfile"))]));
+    let other = place.folder.join("other-out");
+    good(&place.writ(&["build", text(&folder), "-o", text(&other), "--source", "agent"]));
+    let output = place.writ(&["inspect", text(&before), "--diff", text(&other), "--exit-code"]);
+    let told = said(&output);
+    assert!(output.status.code() == Some(3) && told.contains("CMD sh -c evil") && told.contains("SKILL.md"), "{told}");
     let human = good(&place.writ(&["inspect", text(&after)]));
     assert!(human.contains("risk") && human.contains("runs any command"), "{human}");
 }

@@ -1,6 +1,7 @@
 //! `writ inspect`: what a package asks for, for whoever reviews it (§21).
 
 use serde::Serialize;
+use writ_agentfile::directive::Directive;
 use writ_agentfile::risk::{Item, Report, Tier};
 use writ_core::Digest;
 use writ_package::bundled::said;
@@ -143,6 +144,8 @@ struct Difference<'a> {
     risk: [&'static str; 2],
     more: Vec<Change<'a>>,
     less: Vec<Change<'a>>,
+    /// Files that are new, or hold something else.
+    changed: Vec<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -155,9 +158,40 @@ fn shown<'a>(list: &'a [(&'static str, Vec<Item>)]) -> Vec<Change<'a>> {
     list.iter().map(|(what, items)| Change { what, items }).collect()
 }
 
+/// What is started and what it is made of, where `other` has no such line.
+fn parts(package: &Package, other: &Package) -> Option<(&'static str, Vec<Item>)> {
+    let of = |package: &Package| -> Vec<Item> {
+        let is_part = |directive: &Directive| {
+            matches!(
+                directive,
+                Directive::Cmd(_)
+                    | Directive::Shell(_)
+                    | Directive::Server { .. }
+                    | Directive::Mcp(_)
+                    | Directive::Function(_)
+                    | Directive::Skill(_)
+                    | Directive::Sop(_)
+                    | Directive::Memory { .. }
+            )
+        };
+        let entries = package.linted.agent.entries.iter().filter(|entry| is_part(&entry.directive));
+        entries.map(|entry| Item { text: entry.quoted(), line: entry.line() }).collect()
+    };
+    let known = of(other);
+    let own: Vec<Item> =
+        of(package).into_iter().filter(|item| known.iter().all(|known| known.text != item.text)).collect();
+    (!own.is_empty()).then_some(("parts", own))
+}
+
 fn diff(before: &Package, after: &Package, args: &InspectArgs) -> Result<(), Failure> {
     let (old, new) = (&before.config.report, &after.config.report);
-    let (more, less) = (new.beyond(old), old.beyond(new));
+    let (mut more, mut less) = (new.beyond(old), old.beyond(new));
+    more.extend(parts(after, before));
+    less.extend(parts(before, after));
+    let changed = |path: &&String| {
+        before.files.get(*path).map(|file| file.digest) != after.files.get(*path).map(|file| file.digest)
+    };
+    let files: Vec<&str> = after.files.keys().filter(changed).map(String::as_str).collect();
     if args.format.is_json() {
         output::print_json(&Difference {
             before: before.descriptor.digest,
@@ -165,6 +199,7 @@ fn diff(before: &Package, after: &Package, args: &InspectArgs) -> Result<(), Fai
             risk: [old.tier.as_str(), new.tier.as_str()],
             more: shown(&more),
             less: shown(&less),
+            changed: files,
         });
     } else {
         output::line(format!("risk {} → {}", tier(old.tier), tier(new.tier)));
@@ -179,6 +214,9 @@ fn diff(before: &Package, after: &Package, args: &InspectArgs) -> Result<(), Fai
         }
         if more.is_empty() && less.is_empty() {
             output::line("it asks for nothing more and nothing less");
+        }
+        for path in files {
+            output::line(output::plain(&format!("~ file         {path}")));
         }
     }
     if args.exit_code && (!more.is_empty() || new.tier > old.tier) { Err(Failure::No) } else { Ok(()) }
