@@ -164,13 +164,24 @@ pub fn decide(child: &Level, chain: &[Level], request: &Request) -> (Decided, Op
     if !own.is_allowed() {
         return (own, None);
     }
+    let request = named(&child.agent, request);
     for (at, parent) in chain.iter().enumerate() {
-        let held = parent.decide(child.agent.name_or_default(), request);
+        let held = parent.decide(child.agent.name_or_default(), &request);
         if !held.is_allowed() {
             return (held, Some(at));
         }
     }
     (own, None)
+}
+
+/// A request with its tool by its whole name: by a short one each file means its own.
+fn named(child: &Agent, request: &Request) -> Request {
+    match resolve(child, &request.resource) {
+        Resolved::Tool(tool) | Resolved::Later(tool) if request.action.resource == "Tool" => {
+            Request { resource: tool.to_string(), ..request.clone() }
+        }
+        _ => request.clone(),
+    }
 }
 
 struct Check<'a> {

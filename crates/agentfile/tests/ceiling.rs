@@ -100,6 +100,18 @@ fn what_policies_grant_beyond_the_base_is_refused() {
     }
 }
 
+/// By a short name each file means its own tool.
+#[test]
+fn a_tool_is_the_base_s_by_its_whole_name() {
+    let base = level("AGENT b\nCMD run\nTOOL utcp:x\nALLOW invoke x\n", "base");
+    for (tool, allowed) in [("utcp", true), ("evil", false)] {
+        let child = child(&format!("TOOL {tool}:x\nALLOW invoke x\n"));
+        let request = Request::new(known_action("tool.invoke").unwrap(), "x");
+        let (decided, _) = ceiling::decide(&child, std::slice::from_ref(&base), &request);
+        assert_eq!(decided.is_allowed(), allowed, "{tool}: {decided:?}");
+    }
+}
+
 #[test]
 fn each_of_the_seven_is_refused() {
     use MustNot::{ExposeCredential, IncreaseAuthority, LowerAudit, RemoveDeny, WeakenLimit, WidenFiles, WidenNetwork};

@@ -249,7 +249,8 @@ impl Rules {
         if let Some(word) = exact {
             let place = pinpoint(agent, rule.place, &rule.text, &format!("`{}`", lower::quoted(&word)));
             let message = format!("no request is about `{word}` itself, so that a policy on it never applies");
-            found.push(Diagnostic::error("host-name", place, message, "write `resource in …` for the hosts in it"));
+            let help = "write `resource in …` for the hosts in it";
+            found.push(Diagnostic::warning("never-applies", place, message, help));
         }
         for uid in policy.entity_literals() {
             let path = id_of(&uid, "Path").filter(|id| absolute_path(id).as_ref() != Ok(id) || id.contains('*'));

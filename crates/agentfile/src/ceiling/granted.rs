@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use writ_core::json::Value;
 
-use super::{Level, MustNot, Side, Violation, one_line};
+use super::{Level, MustNot, Side, Violation, named, one_line};
 use crate::agent::Agent;
 use crate::cedar::{ACTIONS, Action, Decided, Request, Rules};
 use crate::directive::Directive;
@@ -26,9 +26,9 @@ pub(super) fn beyond(child: &Agent, rules: &Rules, parent: &Level) -> Vec<Violat
         for request in requests(action, child, rules).into_iter().take(MOST) {
             let own = rules.decide(child, &request);
             let Some(said) = own.rules.first().filter(|_| own.is_allowed()) else { continue };
-            let held = parent.decide(child.name_or_default(), &request);
-            if found.contains_key(&(said.line, action.name)) || held.is_allowed() || !is_final(parent, &request, &held)
-            {
+            let asked = named(child, &request);
+            let held = parent.decide(child.name_or_default(), &asked);
+            if found.contains_key(&(said.line, action.name)) || held.is_allowed() || !is_final(parent, &asked, &held) {
                 continue;
             }
             let text = said.directive.clone().or_else(|| rules.text_at(said.line)).unwrap_or_default();
@@ -55,7 +55,12 @@ fn is_final(parent: &Level, request: &Request, held: &Decided) -> bool {
     held.errors.is_empty()
         && (held.rules.iter().any(|said| said.effect == "forbid")
             || request.declared_by(&parent.agent).is_err()
-            || !parent.rules.may_permit_in(request.action.name, &request.resource))
+            || !parent.rules.may_permit_in(request.action.name, &as_known(parent, request)))
+}
+
+/// The resource as the base's policies name it.
+fn as_known(parent: &Level, request: &Request) -> String {
+    request.declared_by(&parent.agent).map_or_else(|_undeclared| request.resource.clone(), |known| known.resource)
 }
 
 fn of(action: &Action) -> MustNot {

@@ -41,7 +41,9 @@ fn paths_and_hosts_in_policies_are_spelled_as_they_are_asked_about() {
     for host in ["h.example", "*.h.example", "127.0.0.1", "[::1]"] {
         assert_eq!(codes(&format!("in AgentRC::Host::\"{host}\"")), Vec::<&str>::new(), "{host}");
     }
-    assert_eq!(codes("== AgentRC::Host::\"*.h.example\""), ["host-name"]);
+    let exact = "AGENT x\nPOLICY\nforbid(principal, action, resource == AgentRC::Host::\"*.h.example\");\nEND\n";
+    let found = lint(exact.as_bytes(), "Agentfile", &Options::default()).found;
+    assert!(found.iter().any(|one| one.code == "never-applies" && one.place.line == 3), "{found:?}");
     for host in ["H.example", "h.example.", "https://h.example", "h.example:443", "*", "h.*"] {
         assert_eq!(codes(&format!("in AgentRC::Host::\"{host}\"")), ["host-name"], "{host}");
     }
