@@ -132,6 +132,25 @@ fn folders_are_reached_through_the_process_too() {
     }
 }
 
+/// `~name` is the home of a user, who may be the one who runs the line.
+#[test]
+fn a_users_home_is_reached_by_the_users_name() {
+    let place = place("moves-users", &json!({"version": "1.0", "name": "m", "files": {"deny": ["~/.ssh/**"]}}));
+    let cases = [
+        ("cat ~/.ssh/id", false),
+        ("cat ~root/.ssh/id", false),
+        ("cp ~root/.ssh/id x", false),
+        ("cd ~root && cat .ssh/id", false),
+        ("x=~root/.ssh; cat $x/id", false),
+        ("rm -rf ~root/.ssh", false),
+        ("ls ~root", true),
+        ("cat a.txt~", true),
+        ("git diff HEAD~1 -- a.txt", true),
+        ("echo ~root", true),
+    ];
+    check(&place, &cases);
+}
+
 #[test]
 fn mosh_goes_where_ssh_goes() {
     let place = place("moves-mosh", &json!({"version": "1.0", "name": "m", "domains": {"allow": ["example.com"]}}));

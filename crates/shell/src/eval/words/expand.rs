@@ -195,11 +195,21 @@ impl Eval<'_> {
                 // A folder that the line was in before, or one on its stack.
                 out.push(Part::Unknown(Source::Any));
                 rest = tail.get(user.len()..).unwrap_or_default();
+            } else if is_login(user) {
+                // The home of a user, who may be this one.
+                out.push(Part::Unknown(Source::Any));
+                rest = tail.get(user.len()..).unwrap_or_default();
             }
         }
         scan(rest, &mut out);
         out
     }
+}
+
+/// Whether a word may be the name of a user.
+fn is_login(word: &str) -> bool {
+    let starts = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    starts && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
 }
 
 /// How many alternatives are kept of so many times so many.
