@@ -329,6 +329,11 @@ impl Rules {
         self.each().find(|(_, rule)| rule.place.line == line).map(|(_, rule)| rule.text.clone())
     }
 
+    /// Whether the policy on a line may look at a request's context.
+    pub(crate) fn reads_context(&self, line: usize) -> bool {
+        self.text_at(line).is_some_and(|text| words(&text).into_iter().any(|(_, word)| word == "context"))
+    }
+
     /// The one action and the one resource that a policy's head names.
     pub(crate) fn exact(&self, id: &PolicyId) -> Option<(&'static Action, String)> {
         let policy = self.all.policy(id)?;

@@ -53,7 +53,7 @@ pub(super) fn beyond(child: &Agent, rules: &Rules, parent: &Level) -> Vec<Violat
 /// Whether it stays denied, whatever else is known of the request.
 fn is_final(parent: &Level, request: &Request, held: &Decided) -> bool {
     held.errors.is_empty()
-        && (held.rules.iter().any(|said| said.effect == "forbid")
+        && (held.rules.iter().any(|said| said.effect == "forbid" && !parent.rules.reads_context(said.line))
             || request.declared_by(&parent.agent).is_err()
             || !parent.rules.may_permit_in(request.action.name, &as_known(parent, request)))
 }

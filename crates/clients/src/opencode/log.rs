@@ -45,7 +45,11 @@ fn outcome(tool: &str, state: &Value) -> Option<Outcome> {
         "completed" if tool == "invalid" => Outcome::NoSuchTool,
         "completed" => Outcome::Completed,
         // What the plugin throws begins so.
-        "error" if error.starts_with("writ") => Outcome::DeniedByHook,
+        "error"
+            if ["writ: ", "writ denies this", "writ gave no verdict: "].iter().any(|said| error.starts_with(said)) =>
+        {
+            Outcome::DeniedByHook
+        }
         "error" if error.contains("was called with invalid arguments") => Outcome::Refused,
         "error"
             if error.contains("rejected permission to use this") || error.contains("prevents you from using this") =>

@@ -178,7 +178,7 @@ fn descriptor(at: &Path, rest: &VecDeque<OsString>) -> Option<PathBuf> {
     number.bytes().all(|byte| byte.is_ascii_digit()).then(|| Path::new("/dev/fd").join(number))
 }
 
-/// The folder of a process, or a folder that it has open. Whoever comes by a link to its own is not this process.
+/// The folder of this process, or a folder that it has open: whoever comes by a link to its own is not this process.
 fn process(at: &Path, rest: &VecDeque<OsString>) -> Option<PathBuf> {
     let parts: Vec<&str> = at.to_str()?.strip_prefix("/proc/")?.split('/').collect();
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -188,10 +188,10 @@ fn process(at: &Path, rest: &VecDeque<OsString>) -> Option<PathBuf> {
         [] => return None,
     };
     let is_own = *process == std::process::id().to_string();
+    // Where another process is now can be looked up.
     let own = match link {
-        ["cwd"] if is_number(process) => PathBuf::from("/proc").join(if is_own { "self" } else { process }).join("cwd"),
-        ["fd", number] if is_own && rest.is_empty() => PathBuf::from("/dev/fd").join(number),
-        ["fd", number] if is_number(process) && !rest.is_empty() => PathBuf::from("/dev/fd").join(number),
+        ["cwd"] if is_own => PathBuf::from("/proc/self/cwd"),
+        ["fd", number] if is_own => PathBuf::from("/dev/fd").join(number),
         _ => return None,
     };
     Some(rest.iter().fold(own, |path, name| path.join(name)))

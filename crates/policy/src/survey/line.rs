@@ -132,6 +132,9 @@ impl Survey<'_> {
                 Some(Target::Host(host)) => host,
                 Some(Target::File(path)) => {
                     let fact = self.path(&path, Access::Read, Some(net.span));
+                    if let Some(rest) = self.through.take() {
+                        self.behind_process(Access::Read, false, Some(net.span), rest);
+                    }
                     return self.facts.paths.push(fact);
                 }
             },
@@ -289,7 +292,10 @@ impl Survey<'_> {
         fact.tree = file.tree;
         let through = self.through.take();
         if let Some(rest) = through.filter(|rest| !rest.is_empty() || file.tree || file.access != Access::List) {
-            self.open_use(file, &[Part::Unknown(Source::Any), Part::Text(rest)]);
+            self.behind_process(file.access, file.tree, Some(file.span), rest);
+        }
+        if is_glob && self.glob_leads_through(absolute) {
+            self.behind_process(file.access, file.tree, Some(file.span), String::new());
         }
         if is_glob {
             fact.written = fold(&rough_glob(absolute));

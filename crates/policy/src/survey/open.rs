@@ -1,5 +1,6 @@
 //! Paths that are not fully known: as patterns, and as the entries of a listing (R70).
 
+use writ_core::Span;
 use writ_shell::{Access, Dir, FRESH, FileUse, Ignores, Listing, Part, Printed, Source, Word};
 
 use super::pattern::{any_pattern, escaped, is_listed, pattern_of, pattern_text, plain_text};
@@ -90,6 +91,16 @@ impl Survey<'_> {
             };
             let path: String = parts.iter().map(placeholder).collect();
             self.touch(file, &path, false);
+        }
+    }
+
+    /// What lies behind a process's own folder or files, wherever that is when it is used.
+    pub(super) fn behind_process(&mut self, access: Access, tree: bool, span: Option<Span>, rest: String) {
+        let written = any_pattern(&[Part::Unknown(Source::Any), Part::Text(rest)]);
+        let (resolved, kind) = (written.clone(), PathKind::Any);
+        let fact = PathFact { written, resolved, access, tree, subject: false, new: false, kind, span };
+        if !self.facts.paths.contains(&fact) {
+            self.facts.paths.push(fact);
         }
     }
 

@@ -3,8 +3,11 @@
 use writ_core::Span;
 use writ_shell::Access;
 
+use std::collections::{HashMap, HashSet};
+
 use super::{MOST_TREES, Survey};
 use crate::facts::{PathFact, PathKind, SEARCH, UnresolvedFact};
+use crate::glob::name::is_pattern;
 use crate::glob::split;
 use crate::grants::Kind;
 use crate::rules::{PathRule, Reading, ToolPattern, last_word_of};
@@ -44,6 +47,10 @@ const OWN_FOLDER: &str = "/proc/self/cwd";
 fn through_process(path: &str) -> Option<String> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     let rest = match parts.as_slice() {
+        ["proc", _, "root", rest @ ..] | ["proc", _, "task", _, "root", rest @ ..] => {
+            return through_process(&format!("/{}", rest.join("/")));
+        }
+        ["dev", "fd", "..", ..] => return None,
         ["proc", _, "task", _, "cwd", rest @ ..] | ["proc", _, "cwd", rest @ ..] => rest,
         ["proc", _, "task", _, "fd", _, rest @ ..]
         | ["proc", _, "fd", _, rest @ ..]
@@ -57,6 +64,9 @@ fn through_process(path: &str) -> Option<String> {
     };
     Some(rest.iter().map(|part| format!("/{part}")).collect())
 }
+
+/// Most names that are looked at for where a glob leads.
+const MAX_NAMES: usize = 20_000;
 
 /// Why a path is refused.
 pub(super) const TOO_LONG: &str = "a path of more than 4096 bytes is longer than any path";
@@ -184,6 +194,36 @@ impl Survey<'_> {
         }
     }
 
+    /// Whether a glob may lead through a process's folder: one of its names, of those that are no file's, is a link there.
+    pub(super) fn glob_leads_through(&self, pattern: &str) -> bool {
+        let parts: Vec<&str> = pattern.split('/').collect();
+        let wild =
+            parts.iter().enumerate().filter(|(at, part)| *at + 1 < parts.len() && is_pattern(part) && **part != "**");
+        wild.into_iter().any(|(at, _)| {
+            let prefix = parts.get(..=at).unwrap_or_default().join("/");
+            let Search::Done(found) = expand(self.world, &prefix, &mut MAX_NAMES.clone()) else { return true };
+            let mut links: HashMap<&str, HashSet<String>> = HashMap::new();
+            found.iter().any(|place| {
+                let (folder, name) = place.rsplit_once('/').unwrap_or_default();
+                let own = place.starts_with("/proc/") || place.starts_with("/dev/");
+                let of =
+                    |folder: &str| self.world.list(if folder.is_empty() { "/" } else { folder }).unwrap_or_default();
+                let leads = own
+                    || links
+                        .entry(folder)
+                        .or_insert_with(|| {
+                            of(folder).into_iter().filter(|one| one.is_link).map(|one| one.name).collect()
+                        })
+                        .contains(name);
+                leads && {
+                    let rest = parts.get(at + 1..).unwrap_or_default().join("/");
+                    self.path(&format!("{place}/{rest}"), Access::List, None);
+                    self.through.take().is_some()
+                }
+            })
+        })
+    }
+
     /// The paths that a glob expands to. Where more globs expand than can be looked at, that is not known, and asks.
     pub(super) fn expand(&mut self, pattern: &str) -> Search<Vec<String>> {
         let before = self.entries;
@@ -235,15 +275,15 @@ impl Survey<'_> {
     /// process's by the time they are looked at.
     pub(super) fn without_proc(&self, path: &str) -> String {
         let mut parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
-        if parts.next() != Some("proc") || parts.next().is_none() {
-            return path.to_owned();
-        }
+        let process = (parts.next(), parts.next());
+        let (Some("proc"), Some(process)) = process else { return path.to_owned() };
         let mut link = parts.next();
         while link == Some("task") && parts.next().is_some() {
             link = parts.next();
         }
         let folder = match link {
-            Some("cwd") => self.call.cwd.as_str(),
+            // Where another one is now, the world says.
+            Some("cwd") if !process.bytes().all(|byte| byte.is_ascii_digit()) => self.call.cwd.as_str(),
             Some("root") => "",
             _ => return path.to_owned(),
         };

@@ -60,7 +60,9 @@ impl Eval<'_> {
                     if redirect.kind == RedirectKind::ReadWrite {
                         self.file(word.clone(), Access::Read, false);
                     }
-                    self.file(word, access, false);
+                    // What is opened may be a folder, and everything in it is reached by the descriptor.
+                    let known = access == Access::Read && word.literal().is_some();
+                    self.file(word, access, known);
                 }
             }
         }
