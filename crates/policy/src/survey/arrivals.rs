@@ -39,7 +39,7 @@ impl Survey<'_> {
     }
 
     fn arrival_at(&mut self, arrival: &Arrival, place: &str, glob: bool) {
-        let in_folder = arrival.in_folder || self.world.resolve(&self.without_proc(place)).is_dir;
+        let in_folder = arrival.in_folder || self.resolve(&self.without_proc(place)).is_dir;
         // Whether the line's `mkdir` comes before is not asked.
         if !in_folder && self.is_made(place) {
             self.arrives(arrival, place, glob, true);

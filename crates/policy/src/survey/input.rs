@@ -195,8 +195,8 @@ impl Survey<'_> {
         if text.is_empty() || absolute.len() > PATH_MAX || absolute.contains('\0') {
             return false;
         }
-        let Resolved { path, is_dir } = self.world.resolve(&absolute);
-        is_dir || path.strip_prefix(&self.world.resolve(cwd).path).and_then(|rest| rest.strip_prefix('/')) != Some(text)
+        let Resolved { path, is_dir } = self.resolve(&absolute);
+        is_dir || path.strip_prefix(&self.resolve(cwd).path).and_then(|rest| rest.strip_prefix('/')) != Some(text)
     }
 
     /// A value that is a path: held against the rules that forbid, and against `allow` where the member says that it is a path
@@ -212,7 +212,7 @@ impl Survey<'_> {
         let (looks, changes) = self.says();
         // What it makes or changes there is named by other members.
         let place = member == Member::Place && !self.takes_whole();
-        let changes = changes && !(place && self.world.resolve(&self.absolute(&self.call.cwd, text)).is_dir);
+        let changes = changes && !(place && self.resolve(&self.absolute(&self.call.cwd, text)).is_dir);
         let access = if looks { Access::Read } else { Access::Write };
         let mut fact = self.argument_fact(text, access);
         let sure = matches!(member, Member::Path | Member::Place) && (text.starts_with(['/', '~']) || self.there(text));
@@ -221,7 +221,7 @@ impl Survey<'_> {
             named.kind = PathKind::Named;
             named.access = if changes { Access::Write } else { Access::Read };
             // A folder is looked into, and what is read below it is not known.
-            if !changes && self.world.resolve(&fact.written).is_dir {
+            if !changes && self.resolve(&fact.written).is_dir {
                 named.access = Access::List;
             }
             named.tree = changes && named.access == Access::Write;

@@ -188,7 +188,7 @@ impl Survey<'_> {
         if all.any(|other| other.as_ref() != Some(&first)) {
             return Vec::new();
         }
-        let leads = self.world.resolve(&first).path;
+        let leads = self.resolve(&first).path;
         let leads = (leads != first).then_some(leads);
         std::iter::once(first).chain(leads).collect()
     }
@@ -197,15 +197,15 @@ impl Survey<'_> {
     fn placed(&self, path: &str) -> String {
         let (folder, name) = path.rsplit_once('/').unwrap_or_default();
         if matches!(name, "" | "." | "..") {
-            return self.world.resolve(path).path;
+            return self.resolve(path).path;
         }
-        let folder = self.world.resolve(if folder.is_empty() { "/" } else { folder }).path;
+        let folder = self.resolve(if folder.is_empty() { "/" } else { folder }).path;
         format!("{}/{name}", folder.trim_end_matches('/'))
     }
 
     /// A path as the policy's folder sees it.
     fn below_root(&self, path: &str) -> String {
-        let root = self.world.resolve(&self.policy.files.root).path;
+        let root = self.resolve(&self.policy.files.root).path;
         let below = path.strip_prefix(&root).and_then(|rest| rest.strip_prefix('/'));
         below.map_or_else(|| path.to_owned(), |below| format!("./{below}"))
     }
@@ -221,7 +221,7 @@ impl Survey<'_> {
         let known = path.find('*').map_or(path.as_str(), |star| path.get(..star).unwrap_or_default());
         let folder = known.rfind('/').map_or(0, |at| at + 1);
         let (folder, name) = path.split_at(folder);
-        let folder = self.world.resolve(if folder.len() > 1 { folder.trim_end_matches('/') } else { "/" }).path;
+        let folder = self.resolve(if folder.len() > 1 { folder.trim_end_matches('/') } else { "/" }).path;
         Cow::Owned(format!("{}/{name}{rest}", folder.trim_end_matches('/')))
     }
 
@@ -242,7 +242,7 @@ impl Survey<'_> {
         } else {
             home.chain(["/usr/local/bin".to_owned()]).map(|dir| at(&dir)).collect()
         };
-        places.iter().any(|place| self.world.is_copy_of_program(&self.world.resolve(place).path))
+        places.iter().any(|place| self.world.is_copy_of_program(&self.resolve(place).path))
     }
 
     pub(super) fn file_use(&mut self, file: &FileUse) {

@@ -113,7 +113,7 @@ impl Survey<'_> {
         if folder.is_empty() {
             return pattern.to_owned();
         }
-        let real = self.world.resolve(&self.without_proc(folder)).path;
+        let real = self.resolve(&self.without_proc(folder)).path;
         format!("{}{}", escaped(&real), pattern.get(folder.len()..).unwrap_or_default())
     }
 
@@ -243,7 +243,10 @@ impl Survey<'_> {
         item: &Item,
         bare: bool,
     ) -> Option<Search<()>> {
-        let resolved = self.world.resolve(&self.without_proc(root));
+        let resolved = self.resolve(&self.without_proc(root));
+        if let Some(rest) = self.through.take() {
+            self.behind_process(file.access, true, Some(file.span), rest);
+        }
         if !resolved.is_dir {
             if !self.exists(&resolved.path) {
                 return None;
@@ -263,7 +266,7 @@ impl Survey<'_> {
             }
             let plain = bare && listing.printed != Printed::Name;
             let path = if plain { met.path.to_owned() } else { fold(&item.place(&met.printed)) };
-            let real = if met.is_link { self.world.resolve(&path).path } else { path.clone() };
+            let real = if met.is_link { self.resolve(&path).path } else { path.clone() };
             let fact = PathFact {
                 written: path,
                 resolved: real,

@@ -240,16 +240,22 @@ impl Survey<'_> {
         self.facts.unresolved.push(UnresolvedFact { kind: SEARCH.to_owned(), what, span: fact.span });
     }
 
+    /// Where a path leads; by a link to its own folder, to the call's.
+    pub(super) fn resolve(&self, path: &str) -> Resolved {
+        let found = self.world.resolve(path);
+        let through = through_process(&found.path);
+        let own = found.path.strip_prefix(OWN_FOLDER).map(|rest| format!("{}{rest}", self.call.cwd));
+        self.through.set(through);
+        own.map_or(found, |own| self.world.resolve(&own))
+    }
+
     pub(super) fn path(&self, absolute: &str, access: Access, span: Option<Span>) -> PathFact {
-        let through = through_process(absolute);
+        let named = through_process(absolute);
         let absolute = &self.without_proc(absolute);
-        let mut resolved = self.world.resolve(absolute).path;
-        let led = through_process(&resolved);
-        if let Some(rest) = resolved.strip_prefix(OWN_FOLDER) {
-            resolved = self.world.resolve(&format!("{}{rest}", self.call.cwd)).path;
-        }
-        self.through.set(through.or(led));
+        let resolved = self.resolve(absolute).path;
+        let through = named.or(self.through.take());
         let new = access == Access::Write && self.is_changed(&resolved) && self.is_new(&resolved);
+        self.through.set(through);
         let written = fold(absolute);
         PathFact { written, resolved, access, tree: false, subject: false, new, kind: PathKind::Named, span }
     }
@@ -260,7 +266,7 @@ impl Survey<'_> {
         let folder = if folder.is_empty() { "/" } else { folder };
         match self.world.list(folder) {
             Some(entries) => entries.iter().all(|entry| entry.name != name),
-            None => !self.world.resolve(folder).is_dir,
+            None => !self.resolve(folder).is_dir,
         }
     }
 

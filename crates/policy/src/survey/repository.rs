@@ -126,7 +126,7 @@ impl Survey<'_> {
         let ignored = if all { Vec::new() } else { look.repo.ignored() };
         let below = |path: &str| path.strip_prefix(look.repo.work.as_str())?.strip_prefix('/').map(str::to_owned);
         let is_folder = |path: &str| {
-            let found = self.world.resolve(path);
+            let found = self.resolve(path);
             found.is_dir && found.path == path
         };
         let hit = |path: &str| {

@@ -30,7 +30,7 @@ impl Survey<'_> {
         }
         let home = self.setting.home.as_deref();
         let found = self.path(source, Access::Read, None);
-        !self.world.resolve(source).is_dir
+        !self.resolve(source).is_dir
             && [&found.written, &found.resolved].iter().all(|path| takes_back(&self.policy.files.deny, path, home))
     }
 }
