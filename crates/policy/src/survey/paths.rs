@@ -201,7 +201,9 @@ impl Survey<'_> {
             parts.iter().enumerate().filter(|(at, part)| *at + 1 < parts.len() && is_pattern(part) && **part != "**");
         wild.into_iter().any(|(at, _)| {
             let prefix = parts.get(..=at).unwrap_or_default().join("/");
-            let Search::Done(found) = expand(self.world, &prefix, &mut MAX_NAMES.clone()) else { return true };
+            // More than can be looked at is told where the whole glob is expanded.
+            let mut left = MAX_NAMES;
+            let Search::Done(found) = expand(self.world, &prefix, &mut left) else { return false };
             let mut links: HashMap<&str, HashSet<String>> = HashMap::new();
             found.iter().any(|place| {
                 let (folder, name) = place.rsplit_once('/').unwrap_or_default();
