@@ -24,7 +24,9 @@ use crate::reference::{absolute_path, is_host};
 const MAX_POLICIES: usize = 2000;
 /// Most signs of a policy that may make it deeper: the validator says nothing of one that is deeper than its stack.
 const MAX_SIGNS: usize = 2000;
-/// The stack that it has: enough for these.
+/// As many need no stack of their own: whoever asks has room for them.
+const SHALLOW: usize = 100;
+/// The stack that others have: enough for the most.
 const STACK: usize = 64 << 20;
 pub(super) const NAMESPACE: &str = "AgentRC::";
 
@@ -51,6 +53,8 @@ pub struct Rules {
     pub(super) by_action: ByAction,
     pub(super) rules: HashMap<PolicyId, Rule>,
     order: Vec<PolicyId>,
+    /// Whether one of them may be deep.
+    deep: bool,
     /// Whether they may decide.
     pub(super) broken: bool,
 }
@@ -99,7 +103,9 @@ impl Rules {
         if self.rules.contains_key(&id) {
             id = PolicyId::new(format!("Agentfile:{}:{}", place.line, place.column));
         }
-        if signs(&text) > MAX_SIGNS {
+        let signs = signs(&text);
+        self.deep |= signs > SHALLOW;
+        if signs > MAX_SIGNS {
             let message = format!("a policy has at most {MAX_SIGNS} operators, members and brackets");
             found.push(Diagnostic::error("too-large", place, message, "several policies"));
             return;
@@ -186,11 +192,11 @@ impl Rules {
                 None => asked.push(policy.clone()),
             }
         }
-        let mut results = validate(validator, &asked)?;
+        let mut results = validate(validator, &asked, self.deep)?;
         let told: HashSet<&PolicyId> = results.iter().flat_map(told_of).collect();
         let more: Vec<Policy> =
             others.into_iter().filter(|(first, _)| told.contains(first)).map(|(_, policy)| policy.clone()).collect();
-        results.extend(validate(validator, &more)?);
+        results.extend(validate(validator, &more, self.deep)?);
         Some(results)
     }
 
@@ -409,17 +415,24 @@ impl Rules {
     }
 }
 
-/// Words of a policy that may make it deeper by one.
+/// Words of a policy that may make it deeper by one. An operator of two signs is one.
 fn signs(text: &str) -> usize {
     let plain = |word: &str| word.starts_with(|c: char| c.is_alphanumeric() || "_\"',;:)]}@".contains(c));
-    words(text)
-        .into_iter()
-        .filter(|(_, word)| !plain(word) || matches!(*word, "if" | "has" | "like" | "in" | "is"))
-        .count()
+    let second = |at: usize| {
+        let both = at.checked_sub(1).and_then(|before| text.get(before..=at));
+        both.is_some_and(|both| ["==", "!=", "<=", ">=", "&&", "||"].contains(&both))
+    };
+    let deeper = |(at, word): &(usize, &str)| {
+        (!plain(word) && !second(*at)) || matches!(*word, "if" | "has" | "like" | "in" | "is")
+    };
+    words(text).iter().filter(|one| deeper(one)).count()
 }
 
 /// What is said of each policy by itself: it does not matter which are together. A deep one gets a stack of its own.
-fn validate(validator: &Validator, policies: &[Policy]) -> Option<Vec<ValidationResult>> {
+fn validate(validator: &Validator, policies: &[Policy], deep: bool) -> Option<Vec<ValidationResult>> {
+    if !deep {
+        return validate_here(validator, policies);
+    }
     std::thread::scope(|scope| {
         let all = || validate_here(validator, policies);
         std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, all).ok()?.join().ok()?
