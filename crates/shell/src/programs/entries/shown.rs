@@ -4,7 +4,7 @@ use writ_core::json::{Object, Value};
 
 use crate::options::Spec;
 use crate::programs::entries::words::{Effect, List, Operands, Prints, Role, Run, Stdin, Variable, Word};
-use crate::programs::entries::{self, Entry, Runs, entry};
+use crate::programs::entries::{self, Entry, Runs, Sends, entry};
 
 /// What the page says of the other tables.
 const LANGUAGES: &str = "\
@@ -76,6 +76,7 @@ impl Described {
         out.extend(self.0.runs_like.map(|like| format!("runs: like {like}")));
         let files = self.0.project_files.split_whitespace().collect::<Vec<_>>();
         out.extend((!files.is_empty()).then(|| format!("runs files: {}", files.join(", "))));
+        out.extend(self.0.sends.iter().map(|sends| format!("sends: {}", sent(sends))));
         out.join("; ")
     }
 
@@ -149,6 +150,8 @@ impl Described {
         let kinds = self.0.project_files.split_whitespace();
         let row = |kind: &'static str| Row { word: kind, holds: entries::file_kind(kind).to_owned(), meaning: "" };
         out.push(("files of a project that it runs", kinds.map(row).collect()));
+        let row = |sends: &Sends| Row { word: "sends", holds: sent(sends), meaning: "" };
+        out.push(("sent although no word is a host", self.0.sends.iter().map(row).collect()));
         let variables = self.0.variables.iter().map(|(holds, names, texts)| Row {
             word: holds.word(),
             holds: if texts.is_empty() { (*names).to_owned() } else { format!("{names}, with one of: {texts}") },
@@ -228,9 +231,27 @@ impl Described {
             ("own", object([("options", own_options), ("glued", own_glued), ("flags", own_flags)])),
             ("prints", object(Prints::WORDS.iter().map(|(word, kind, _)| prints((word, kind))))),
             ("projectFiles", texts(entry.project_files.split_whitespace())),
+            ("sends", Value::Array(entry.sends.iter().map(sends).collect())),
             ("variables", Value::Array(variables.collect())),
         ])
     }
+}
+
+/// What is sent, and where, on one line.
+fn sent(sends: &Sends) -> String {
+    let words: Vec<&str> = sends.words.iter().map(|words| if words.is_empty() { "anything" } else { words }).collect();
+    let to = if sends.to.is_empty() { "where settings say" } else { sends.to };
+    let but = |sign: &str, words: &str| if words.is_empty() { String::new() } else { format!(", {sign} {words}") };
+    format!("{} ({to}{}{})", words.join(", "), but("or as named by", sends.named_by), but("unless", sends.unless))
+}
+
+fn sends(sends: &Sends) -> Value {
+    object([
+        ("words", texts(sends.words.iter().copied())),
+        ("to", text(sends.to)),
+        ("namedBy", texts(sends.named_by.split_whitespace())),
+        ("unless", texts(sends.unless.split_whitespace())),
+    ])
 }
 
 /// Behind how many operands, as text.

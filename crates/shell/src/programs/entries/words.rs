@@ -93,6 +93,8 @@ words! {
         "forward" Forward "`[bind:]port:host:port`",
         "connect-to" ConnectTo "curl's `name:port:host:port`",
         "share" Share "`host:path` or `//host/path`",
+        "editor-remote" EditorRemote "where an editor's window is: `ssh-remote+host`, or a URL",
+        "image" Image "an image, whose reference may name a registry that it is pushed to",
         "volume" Volume "`from:to[:ro]`: a folder that a container sees",
         "mount" Mount "`type=bind,src=from,…`: a folder that a container sees",
         "at-file" AtFile "text, or a file that is read behind `@`",
@@ -238,6 +240,7 @@ words! {
         "settings" Settings "a file or folder of settings: it may name commands and hosts, unless it is the system's or behind a dot at home",
         "libraries" Libraries "folders of libraries, which are looked at",
         "host" Host "a host or a URL",
+        "share" Share "`host:path`; without a host something on this machine",
         "steers-where" SteersWhere "text that changes what runs where it has one of the `texts`",
     }
 }

@@ -4,12 +4,13 @@
 
 mod copy;
 pub(crate) mod git;
-mod net;
+pub(crate) mod net;
 mod particular;
 pub(crate) mod patch;
 mod printing;
 mod references;
 pub(crate) mod repository;
+mod sends;
 pub mod table;
 pub(crate) mod tar;
 mod unlisted;
@@ -91,7 +92,7 @@ pub fn hosts_of_wrapped(eval: &mut Eval<'_>) {
         let name = name.literal().unwrap_or_default();
         let base = base_of(&name);
         if !eval.hosts_recorded.contains(&eval.keys.hash_one((command.span, base, arguments))) {
-            found.extend(net::of(base, arguments));
+            found.extend(net::of(base, arguments, command.span));
         }
     }
     for net in found {
@@ -105,7 +106,7 @@ pub fn hosts_of_wrapped(eval: &mut Eval<'_>) {
 pub fn by_entry<'w>(eval: &mut Eval<'_>, base: &str, arguments: &'w [Word], span: Span) -> Option<Split<'w>> {
     let program = table::lookup(base)?;
     let split = table::split(program, arguments);
-    for NetUse { target, span } in net::nets(base, program, &split) {
+    for NetUse { target, span } in net::nets(base, program, arguments, &split, span) {
         eval.net(target, span);
     }
     if eval.quiet == 0 && eval.remote == 0 {
@@ -220,7 +221,7 @@ fn files(eval: &mut Eval<'_>, base: &str, kind: Operands, split: &Split<'_>, arg
         Operands::CloudStore => copy::store(eval, words),
         Operands::Socat => words.iter().for_each(|word| values::socat(eval, word)),
         Operands::Dd => particular::dd(eval, words),
-        Operands::Tar => crate::programs::operands::tar::run(eval, arguments, span),
+        Operands::Tar => crate::programs::operands::tar::run(eval, base, arguments, span),
         Operands::Openssl => {
             let files: Vec<&Word> = from(1).iter().copied().filter(|word| looks_like_path(word)).collect();
             all(eval, &files, Access::Read, false);

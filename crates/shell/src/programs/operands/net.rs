@@ -7,6 +7,7 @@ use writ_core::Span;
 use crate::action::{NetTarget, NetUse};
 use crate::programs::entries::Uses;
 use crate::programs::entries::words::{Operands, Role};
+use crate::programs::operands::sends;
 use crate::programs::operands::table::{self, Split};
 use crate::shape::{host as named, is_url, text_word};
 use crate::word::{Part, Word};
@@ -15,12 +16,13 @@ use crate::word::{Part, Word};
 const MAX_PATTERN: usize = 64;
 
 /// The hosts of a recorded command.
-pub fn of(base: &str, arguments: &[Word]) -> Vec<NetUse> {
-    table::lookup(base).map(|program| nets(base, program, &table::split(program, arguments))).unwrap_or_default()
+pub fn of(base: &str, arguments: &[Word], span: Span) -> Vec<NetUse> {
+    let Some(program) = table::lookup(base) else { return Vec::new() };
+    nets(base, program, arguments, &table::split(program, arguments), span)
 }
 
 /// The hosts of a command that has been told apart.
-pub fn nets(base: &str, program: &Uses, split: &Split<'_>) -> Vec<NetUse> {
+pub fn nets(base: &str, program: &Uses, arguments: &[Word], split: &Split<'_>, span: Span) -> Vec<NetUse> {
     let mut out = Nets::default();
     for (role, value) in &split.values {
         out.value(*role, value);
@@ -28,6 +30,24 @@ pub fn nets(base: &str, program: &Uses, split: &Split<'_>) -> Vec<NetUse> {
     for kind in program.operands {
         out.operands(base, *kind, split);
     }
+    out.0.extend(sends::sent(base, arguments, split, span));
+    out.0
+}
+
+/// The host of `host:path`, where it has one.
+pub fn shared(word: &Word) -> Vec<NetUse> {
+    let mut out = Nets::default();
+    match word.literal() {
+        Some(_) => out.share(word),
+        None => out.unknown_machine(word, true),
+    }
+    out.0
+}
+
+/// The machine that an archive lies on, where it is another one.
+pub fn archived(word: &Word) -> Vec<NetUse> {
+    let mut out = Nets::default();
+    out.archive(word);
     out.0
 }
 
@@ -52,6 +72,11 @@ pub struct Nets(Vec<NetUse>);
 impl Nets {
     fn add(&mut self, target: NetTarget, span: Span) {
         self.0.push(NetUse { target, span });
+    }
+
+    /// A host that is not known before it runs.
+    pub fn unknown(&mut self, span: Span) {
+        self.add(NetTarget::Unknown, span);
     }
 
     pub fn host(&mut self, text: &str, span: Span) {
@@ -122,6 +147,7 @@ impl Nets {
             Role::ReadsHosts => self.add(NetTarget::Unknown, word.span),
             Role::Share if is_url(word) => self.url(word),
             Role::Share => self.share(word),
+            Role::EditorRemote => self.editor_remote(word),
             Role::Lists if known.contains("://") => self.urls_in(word),
             Role::ConnectTo => self.redirected(known, word),
             Role::Forward => {
@@ -152,6 +178,7 @@ impl Nets {
             | Role::RunsIn
             | Role::Lists
             | Role::AtFile
+            | Role::Image
             | Role::Cookie
             | Role::EditorCommand
             | Role::ClientCommand => {}
@@ -172,13 +199,18 @@ impl Nets {
     }
 
     /// `[user@]host:path`, `//host/path`, `:method:user@host:path`
-    fn share(&mut self, word: &Word) {
+    pub fn share(&mut self, word: &Word) {
         let Some(text) = word.literal() else { return };
         if let Some(rest) = text.strip_prefix("//").or_else(|| text.strip_prefix("\\\\")) {
             return self.host(rest.split(['/', '\\']).next().unwrap_or_default(), word.span);
         }
-        let text = text.trim_start_matches(':');
-        let text = text.rsplit_once('@').map_or(text, |(_, rest)| rest);
+        if let Some((method, rest)) = text.strip_prefix(':').and_then(|text| text.split_once(':')) {
+            if !matches!(method, "local" | "fork") {
+                self.host(machine(rest), word.span);
+            }
+            return;
+        }
+        let text = text.rsplit_once('@').map_or(text.as_str(), |(_, rest)| rest);
         if let Some((machine, _)) = text.split_once(':').filter(|(machine, _)| !machine.contains(['/', '='])) {
             self.host(machine, word.span);
         }
@@ -214,7 +246,10 @@ impl Nets {
             Operands::Hosts | Operands::FirstHost => self.hosts(words, kind == Operands::FirstHost),
             Operands::DnsNames => words.iter().for_each(|word| self.name(word)),
             Operands::Addresses => words.iter().for_each(|word| match word.literal() {
-                Some(text) => self.host(text.rsplit_once('@').map_or("", |(_, host)| host), word.span),
+                Some(text) => {
+                    let hosts = text.split(',').filter_map(|one| one.rsplit_once('@'));
+                    hosts.for_each(|(_, name)| self.host(name.trim_end_matches('>'), word.span));
+                }
                 None => self.add(NetTarget::Unknown, word.span),
             }),
             Operands::Openssl => {
@@ -230,7 +265,7 @@ impl Nets {
             Operands::Shares => words.iter().for_each(|word| self.share(word)),
             Operands::RemoteCopy | Operands::Sync => self.remote(base, words),
             Operands::Database => words.iter().for_each(|word| self.database(base, word)),
-            Operands::Docker => self.image(words),
+            Operands::Docker => self.image(base, split),
             Operands::GoPackages | Operands::HasUrls | Operands::CloudStore | Operands::MostlyNotFiles => {
                 if kind == Operands::GoPackages {
                     self.modules(words);
@@ -239,9 +274,20 @@ impl Nets {
                 self.package(words);
                 words.iter().for_each(|word| self.urls_in(word));
             }
-            Operands::ImageReferences => words.iter().for_each(|word| self.reference(word)),
+            Operands::ImageReferences => {
+                for word in words {
+                    self.reference(word);
+                }
+            }
             Operands::Read | Operands::Written | Operands::Edited | Operands::FirstRead => {
-                words.iter().filter(|word| is_url(word)).for_each(|word| self.url(word))
+                words.iter().filter(|word| is_url(word)).for_each(|word| self.url(word));
+                if base.starts_with("emacs") {
+                    words.iter().for_each(|word| self.emacs_file(word));
+                }
+            }
+            Operands::Cpio if !split.has(&[], "--force-local") => {
+                let archives = split.values.iter().filter(|(role, _)| matches!(role, Role::Reads | Role::Writes));
+                archives.for_each(|(_, archive)| self.archive(archive));
             }
             Operands::Socat => words.iter().for_each(|word| self.socat(word)),
             _ => {}

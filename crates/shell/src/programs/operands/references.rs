@@ -2,13 +2,21 @@
 
 use writ_core::Span;
 
+use crate::programs::entries::words::Role;
 use crate::programs::operands::net::{Nets, machine};
-use crate::shape::is_url;
+use crate::programs::operands::table::Split;
+use crate::shape::{is_url, text_word};
 use crate::word::Word;
 
 impl Nets {
     /// `docker login registry.example`, and the registries of images (R77).
-    pub fn image(&mut self, words: &[&Word]) {
+    pub fn image(&mut self, base: &str, split: &Split<'_>) {
+        let words = split.operands.as_slice();
+        // `docker build --push -t registry.example/image .`
+        if split.flags.iter().any(|flag| flag == "--push") {
+            let tags = split.values.iter().filter(|(role, _)| *role == Role::Image);
+            tags.for_each(|(_, tag)| self.pushed(base, tag));
+        }
         let text = |at: usize| words.get(at).and_then(|word| word.literal()).unwrap_or_default();
         let grouped = matches!(
             text(0).as_str(),
@@ -29,20 +37,106 @@ impl Nets {
                 self.url(word);
             } else if matches!(verb.as_str(), "login" | "logout") && text.contains(['.', ':']) {
                 self.host(machine(&text), word.span);
+            } else if at < named && verb == "push" {
+                self.pushed(base, word);
             } else if at < named {
                 self.reference(word);
             }
         }
     }
 
-    /// An image's registry, where it names one: `registry.example/team/image:tag`.
-    pub fn reference(&mut self, word: &Word) {
+    /// An image's registry, where it names one: `registry.example/team/image:tag`. Says whether it does.
+    pub fn reference(&mut self, word: &Word) -> bool {
         let text = word.literal().unwrap_or_else(|| crate::shape::literal_prefix(word));
-        let Some((registry, rest)) = text.split_once('/') else { return };
+        let Some((registry, rest)) = text.split_once('/') else { return false };
         // `container:/path` is no registry.
         let path = text.starts_with(['.', '/', '~', '-', '@']) || rest.starts_with('/') || registry.ends_with(':');
-        if !path && (registry.contains(['.', ':']) || registry == "localhost") {
+        let named = !path && (registry.contains(['.', ':']) || registry == "localhost");
+        if named {
             self.host(machine(registry), word.span);
+        }
+        named
+    }
+
+    /// Where an image goes: to Docker's own registry by its name alone, for other programs where their settings say.
+    fn pushed(&mut self, base: &str, word: &Word) {
+        if self.reference(word) {
+            return;
+        }
+        if base == "docker" && word.literal().is_some() {
+            self.host("docker.io", word.span);
+        } else {
+            self.unknown(word.span);
+        }
+    }
+
+    /// Emacs goes to another machine for `/method:user@host#port:/path`, over several for `/ssh:a|sudo:b:/path`.
+    pub fn emacs_file(&mut self, word: &Word) {
+        const METHODS: &str = "- ssh sshx scp scpx sftp rsync rsh rcp remsh nc telnet plink plinkx pscp psftp fcp krlogin \
+            ksu smb ftp davs dav rclone sshfs sudo su doas sudoedit sg";
+        let text = word.literal().unwrap_or_else(|| crate::shape::literal_prefix(word));
+        let Some(rest) = text.strip_prefix('/').filter(|rest| rest.contains(':')) else { return };
+        if rest.split([':', '/']).next().is_some_and(|first| first.contains('@')) {
+            return self.host(machine(rest.split('/').next().unwrap_or_default()), word.span);
+        }
+        for hop in rest.split('|') {
+            let Some((method, place)) = hop.split_once(':') else { return };
+            if !METHODS.split_whitespace().any(|known| known == method) {
+                return;
+            }
+            if word.literal().is_none() && !place.contains(':') {
+                return self.unknown(word.span);
+            }
+            let name = place.split(['#', '/']).next().unwrap_or_default();
+            self.host(machine(name), word.span);
+        }
+    }
+
+    /// Where an editor's window is: `ssh-remote+host`, also in `vscode-remote://ssh-remote+host/path`.
+    pub fn editor_remote(&mut self, word: &Word) {
+        let text = word.literal().unwrap_or_else(|| crate::shape::literal_prefix(word));
+        let place = text.strip_prefix("vscode-remote://");
+        if place.is_none() && text.contains("://") {
+            return self.url(word);
+        }
+        let place = place.unwrap_or(&text).split('/').next().unwrap_or_default().replace("%2B", "+");
+        match place.split_once('+') {
+            Some(("wsl" | "dev-container" | "attached-container", _)) => {}
+            // What begins with `7b22` is JSON in hexadecimal digits.
+            Some(("ssh-remote", name)) if !name.is_empty() && !name.starts_with("7b22") => {
+                self.host(machine(name), word.span);
+            }
+            _ => self.unknown(word.span),
+        }
+    }
+
+    /// An archive on another machine: `host:path`, unless a slash stands in front of the colon.
+    pub fn archive(&mut self, word: &Word) {
+        match word.literal() {
+            Some(text) => self.host(super::copy::machine(&text).unwrap_or_default(), word.span),
+            None => self.unknown_machine(word, false),
+        }
+    }
+
+    /// rclone's `remote:path`, where its settings say what the remote is, and `:sftp,host=name:path`.
+    fn cloud(&mut self, word: &Word) {
+        let text = word.literal().unwrap_or_else(|| crate::shape::literal_prefix(word));
+        if let Some(backend) = text.strip_prefix(':') {
+            let setting = |name: &str| {
+                backend
+                    .split_once(name)
+                    .map(|(_, rest)| rest.trim_start_matches(['\'', '"']).split([',', '\'', '"']).next())
+            };
+            let url = setting("url=").or_else(|| setting("endpoint=")).flatten();
+            match (setting("host=").flatten(), url) {
+                (Some(name), _) if word.literal().is_some() => self.host(machine(name), word.span),
+                (None, Some(url)) if url.contains("://") => self.url(&text_word(url, word.span)),
+                _ => self.unknown(word.span),
+            }
+        } else if super::copy::machine(&text).is_some() {
+            self.unknown(word.span);
+        } else if word.literal().is_none() {
+            self.unknown_machine(word, false);
         }
     }
 
@@ -122,10 +216,10 @@ impl Nets {
     pub fn remote(&mut self, base: &str, words: &[&Word]) {
         for (at, word) in words.iter().enumerate() {
             let text = word.literal().unwrap_or_default();
-            if base == "rclone" {
-                self.urls_in(word);
-            } else if is_url(word) {
+            if is_url(word) {
                 self.url(word);
+            } else if base == "rclone" {
+                self.cloud(word);
             } else if word.literal().is_none() {
                 // `scp` and `sftp` always go somewhere else.
                 let elsewhere = base != "rsync" && (base == "sftp" || at + 1 == words.len());

@@ -4,7 +4,7 @@ use writ_core::Span;
 
 use crate::action::Access;
 use crate::eval::Eval;
-use crate::programs::operands::unpack;
+use crate::programs::operands::{net, unpack};
 use crate::shape::text_word;
 use crate::word::Word;
 
@@ -12,7 +12,10 @@ use crate::word::Word;
 #[derive(Default)]
 struct Said {
     modes: String,
-    archive: Option<Word>,
+    /// The parts of the archive: each `-f` is one more.
+    archives: Vec<Word>,
+    /// An archive's name with a colon is no other machine's.
+    local: bool,
     dir: Option<Word>,
     /// Lists of names to read.
     lists: Vec<Word>,
@@ -20,14 +23,18 @@ struct Said {
 }
 
 /// Puts the archive and the files of a `tar` on record.
-pub fn run(eval: &mut Eval<'_>, arguments: &[Word], span: Span) {
+pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span) {
     let said = read(arguments);
     for list in said.lists.iter().filter(|list| list.literal().as_deref() != Some("-")) {
         eval.file(list.clone(), Access::Read, false);
     }
     let creates = said.modes.contains(['c', 'r', 'u']);
-    if let Some(archive) = said.archive.filter(|archive| archive.literal().as_deref() != Some("-")) {
-        eval.file(archive.clone(), if creates { Access::Write } else { Access::Read }, false);
+    for archive in said.archives.iter().filter(|archive| archive.literal().as_deref() != Some("-")) {
+        let far = if said.local || base == "bsdtar" { Vec::new() } else { net::archived(archive) };
+        if far.is_empty() || archive.literal().is_none() {
+            eval.file(archive.clone(), if creates { Access::Write } else { Access::Read }, false);
+        }
+        far.into_iter().for_each(|used| eval.net(used.target, used.span));
     }
     if creates {
         // A list names files that nobody sees here.
@@ -58,7 +65,7 @@ impl Said {
             let rest = cluster.get(at + letter.len_utf8()..).unwrap_or_default();
             let value = if rest.is_empty() { words.next().cloned() } else { Some(text_word(rest, word.span)) };
             match letter {
-                'f' => self.archive = value,
+                'f' => self.archives.extend(value),
                 'C' => self.dir = value,
                 'T' | 'X' => self.lists.extend(value),
                 _ => {}
@@ -77,7 +84,7 @@ fn read(arguments: &[Word]) -> Said {
         said.modes.push_str(&first);
         for letter in first.chars() {
             match letter {
-                'f' => said.archive = words.next().cloned(),
+                'f' => said.archives.extend(words.next().cloned()),
                 'C' => said.dir = words.next().cloned(),
                 'T' | 'X' => said.lists.extend(words.next().cloned()),
                 'b' | 'I' | 'H' | 'N' | 'K' | 'L' | 'g' | 'F' | 'V' => drop(words.next()),
@@ -88,7 +95,7 @@ fn read(arguments: &[Word]) -> Said {
     while let Some(word) = words.next() {
         match word.literal().unwrap_or_default().as_str() {
             "-C" | "--directory" => said.dir = words.next().cloned(),
-            "-f" | "--file" => said.archive = words.next().cloned(),
+            "-f" | "--file" => said.archives.extend(words.next().cloned()),
             "-T" | "--files-from" | "-X" | "--exclude-from" => said.lists.extend(words.next().cloned()),
             "--exclude"
             | "--transform"
@@ -101,9 +108,10 @@ fn read(arguments: &[Word]) -> Said {
             "--extract" | "--get" => said.modes.push('x'),
             "--create" => said.modes.push('c'),
             "--append" | "--update" => said.modes.push('r'),
+            "--force-local" => said.local = true,
             long if long.starts_with("--") => match long.split_once('=') {
                 Some(("--directory", dir)) => said.dir = Some(text_word(dir, word.span)),
-                Some(("--file", file)) => said.archive = Some(text_word(file, word.span)),
+                Some(("--file", file)) => said.archives.push(text_word(file, word.span)),
                 Some(("--files-from" | "--exclude-from", file)) => said.lists.push(text_word(file, word.span)),
                 _ => {}
             },

@@ -1,6 +1,6 @@
 //! What the value of an option touches, by its role in the entry of the program.
 
-use crate::action::{Access, UnresolvedKind};
+use crate::action::{Access, NetTarget, UnresolvedKind};
 use crate::eval::Eval;
 use crate::programs::entries::words::Role;
 use crate::programs::operands::{all, copy, net};
@@ -118,8 +118,9 @@ pub fn socat(eval: &mut Eval<'_>, word: &Word) {
 
 /// An editor's command: `w file`, `r file`, `!command`.
 pub fn vim(eval: &mut Eval<'_>, word: &Word) {
+    let span = word.span;
     let Some(text) = word.literal() else {
-        return eval.unresolved(UnresolvedKind::Code, "an editor's command", word.span);
+        return eval.unresolved(UnresolvedKind::Code, "an editor's command", span);
     };
     for command in text.split(['|', '\n']) {
         let command = command.trim_start_matches([':', ' ', '%']);
@@ -132,12 +133,17 @@ pub fn vim(eval: &mut Eval<'_>, word: &Word) {
             eval.unresolved(UnresolvedKind::Code, "an editor's command", word.span);
         }
         let (verb, rest) = command.split_once(' ').unwrap_or((command, ""));
+        // What a command puts in another text's place is none that it opens.
+        let puts = command.starts_with(['s', 'g', 'v']) && !verb.chars().all(char::is_alphabetic);
+        for url in rest.split_whitespace().map(|word| text_word(word, span)).filter(|url| !puts && is_url(url)) {
+            eval.net(NetTarget::Url(url), span);
+        }
         let access = match verb.trim_end_matches('!') {
             "w" | "wq" | "write" | "sav" | "saveas" | "x" | "up" => Access::Write,
             "r" | "read" | "e" | "edit" | "sp" | "vs" | "tabe" | "tabedit" | "view" => Access::Read,
             _ => continue,
         };
-        if let Some(file) = rest.split_whitespace().last() {
+        if let Some(file) = rest.split_whitespace().last().filter(|file| !file.contains("://")) {
             eval.file(text_word(file.trim_start_matches('>'), word.span), access, false);
         }
     }

@@ -1,0 +1,57 @@
+//! What sends something to a host that no word of the line is: a package that is published, a manifest that a cluster gets.
+//!
+//! Owns when an entry's `sends` holds; which programs have one stands in `data/programs`. Invariant: where the host is not the
+//! program's own, it is not known, unless the line names it. Page: `spec/programs.md`.
+
+use writ_core::Span;
+
+use crate::action::{NetTarget, NetUse};
+use crate::programs::entries::{Sends, entry};
+use crate::programs::operands::table::Split;
+use crate::shape::{host, is_flag, is_url};
+use crate::word::Word;
+
+/// Where a command sends by itself.
+pub fn sent(base: &str, arguments: &[Word], split: &Split<'_>, span: Span) -> Option<NetUse> {
+    let all = entry(base)?.sends;
+    let sends = all.iter().find(|sends| sends.words.iter().any(|words| begins(words, arguments, split)))?;
+    if is_named(sends, split) || arguments.iter().any(|word| lists(sends.unless, word)) {
+        return None;
+    }
+    let target = if sends.to.is_empty() { NetTarget::Unknown } else { host(sends.to, span) };
+    Some(NetUse { target, span })
+}
+
+/// Whether the operands begin with words. What stands behind an option that is not listed may be its value, and cargo's `+nightly` is none.
+fn begins(words: &str, arguments: &[Word], split: &Split<'_>) -> bool {
+    let operands = split.operands.as_slice();
+    let skippable = |word: &Word| {
+        let at = arguments.iter().position(|own| std::ptr::eq(own, word));
+        let before = at.and_then(|at| arguments.get(at.checked_sub(1)?));
+        before.is_some_and(is_flag) || word.literal().is_some_and(|text| text.starts_with('+'))
+    };
+    let front = operands.iter().take_while(|word| skippable(word)).count();
+    (0..=front).filter_map(|skip| operands.get(skip..)).any(|rest| {
+        let mut rest = rest.iter();
+        words
+            .split_whitespace()
+            .all(|word| rest.next().is_some_and(|own| word == "*" || own.literal().as_deref() == Some(word)))
+    })
+}
+
+/// Whether the line says where: what it names counts by itself.
+fn is_named(sends: &Sends, split: &Split<'_>) -> bool {
+    let given = |option: &str| {
+        let long = |flag: &String| flag.len() > 3 && option.starts_with("--") && option.starts_with(flag.as_str());
+        split.flags.iter().any(|flag| flag == option || long(flag))
+    };
+    sends.named_by.split_whitespace().any(|name| match name {
+        "URL" => split.operands.iter().any(|word| is_url(word)),
+        option => given(option),
+    })
+}
+
+fn lists(words: &str, word: &Word) -> bool {
+    let text = word.literal();
+    words.split_whitespace().any(|own| text.as_deref() == Some(own))
+}
