@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 use writ_core::json::{Object, Value};
 use writ_core::{Timestamp, ToolCall, Verdict};
-use writ_policy::{Entry, Policy, Protected, Resolved, Setting, World, decide};
+use writ_policy::{Entry, Policy, Protected, Resolved, Setting, World, decide, survey};
 
 /// The disk, symlinks followed by the system.
 struct Disk;
@@ -91,15 +91,25 @@ impl Repo {
         self.git(&["commit", "-qm", name]);
     }
 
-    fn decided(&self, policy: &str, line: &str) -> Verdict {
+    fn asked(&self, policy: &str, line: &str) -> (Policy, ToolCall, Setting) {
         let root = self.root().to_string_lossy().into_owned();
         let policy = Policy::parse(policy.as_bytes(), &root).unwrap();
         let mut input = Object::new();
         input.push("command", Value::from(line));
         let call = ToolCall::new("Bash", Value::from(input), root.clone());
         let protected = Protected { path: format!("{root}/.aflock"), what: "the policy".to_owned(), secret: false };
-        let setting = Setting { now: Timestamp::from_millis(0), home: Some(root), protected: vec![protected] };
+        (policy, call, Setting { now: Timestamp::from_millis(0), home: Some(root), protected: vec![protected] })
+    }
+
+    fn decided(&self, policy: &str, line: &str) -> Verdict {
+        let (policy, call, setting) = self.asked(policy, line);
         decide(&policy, &call, &setting, &Disk).verdict
+    }
+
+    /// Where the remotes that a line contacts by name lead.
+    fn remotes(&self, line: &str) -> Vec<String> {
+        let (policy, call, setting) = self.asked(PLAIN, line);
+        survey(&policy, &call, &setting, &Disk).remotes().map(|(_, urls)| urls.to_owned()).collect()
     }
 
     fn check(&self, policy: &str, stopped: &[&str], passed: &[&str]) {
@@ -417,6 +427,51 @@ fn remotes_are_read_from_the_settings() {
     repo.check(HOSTS, &["git pull", "git fetch"], &["git fetch origin"]);
     repo.write(".git/remotes/old", "URL: https://evil.example/x\n");
     repo.check(HOSTS, &["git fetch old"], &[]);
+}
+
+/// What is spelled out is rewritten as a name's URL is; what a file says that the settings include counts as theirs.
+#[test]
+fn addresses_are_what_settings_make_of_them() {
+    let repo = Repo::new();
+    repo.git(&["config", "remote.origin.url", "https://good.example/x"]);
+    let far = ["git push evil:x main", "git fetch evil:x", "git pull u@evil:x main", "git clone evil:x"];
+    repo.check(HOSTS, &far, &["git push good.example:x main", "git push ../other main", "git clone ../other there"]);
+    let set = ["git remote set-url origin evil:x", "git remote add e evil:x", "git submodule add evil:x there"];
+    repo.check(HOSTS, &set, &["git remote set-url origin good.example:x", "git remote rename origin other"]);
+    repo.git(&["config", "url.https://good.example/.insteadOf", "own:"]);
+    repo.check(HOSTS, &["git push other:x"], &["git push own:x", "git clone own:x"]);
+    repo.git(&["config", "url.https://evil.example/.pushInsteadOf", "https://good.example/"]);
+    repo.check(HOSTS, &["git push", "git push https://good.example/y"], &["git log"]);
+    repo.git(&["config", "--unset", "url.https://evil.example/.pushInsteadOf"]);
+    repo.check(HOSTS, &[], &["git push", "git push https://good.example/y"]);
+    repo.write(".git/more", "[remote \"origin\"]\n\tpushurl = https://evil.example/x\n");
+    repo.git(&["config", "include.path", "more"]);
+    repo.check(HOSTS, &["git push"], &["git status"]);
+}
+
+/// Whoever approves a push approves where it goes, whether a rule is about hosts or not.
+#[test]
+fn what_is_approved_says_where_remotes_lead() {
+    let repo = Repo::new();
+    repo.git(&["config", "remote.origin.url", "https://good.example/x"]);
+    assert_eq!(repo.remotes("git push"), ["https://good.example/x"]);
+    assert_eq!(repo.remotes("git push origin main"), ["https://good.example/x"]);
+    assert_eq!(repo.remotes("git status; git log"), [] as [&str; 0]);
+    repo.git(&["remote", "set-url", "origin", "https://good.example/other"]);
+    assert_eq!(repo.remotes("git push"), ["https://good.example/other"]);
+    repo.git(&["remote", "set-url", "--push", "origin", "https://evil.example/x"]);
+    assert_eq!(repo.remotes("git push"), ["https://good.example/other\nhttps://evil.example/x"]);
+}
+
+#[test]
+fn submodules_go_where_their_settings_say() {
+    let repo = Repo::new();
+    repo.git(&["config", "remote.origin.url", "https://good.example/x"]);
+    let update = ["git submodule update --remote", "git submodule update --init", "git fetch --recurse-submodules"];
+    repo.write(".gitmodules", "[submodule \"a\"]\n\tpath = a\n\turl = https://good.example/a\n");
+    repo.check(HOSTS, &[], &update);
+    repo.write(".gitmodules", "[submodule \"a\"]\n\tpath = a\n\turl = https://evil.example/a\n");
+    repo.check(HOSTS, &update, &["git submodule status", "git fetch", "git push --recurse-submodules=check"]);
 }
 
 #[test]

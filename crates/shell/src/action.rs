@@ -226,6 +226,8 @@ pub enum RepositoryAct {
     Alias,
     /// What the remotes with these names lead to is contacted.
     Contact,
+    /// The same, and what its submodules' settings lead to.
+    Submodules,
 }
 
 /// Everything a line would do.

@@ -41,6 +41,9 @@ pub struct Facts {
     pub(crate) paths: Vec<PathFact>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) hosts: Vec<HostFact>,
+    /// What its repository's remotes lead to, by name: for whoever approves the call now, not for the record (R8).
+    #[serde(skip)]
+    pub(crate) remotes: Vec<(String, String)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) unresolved: Vec<UnresolvedFact>,
     /// What `grants` objects to.
@@ -311,6 +314,11 @@ impl Facts {
     pub fn leads(&self) -> impl Iterator<Item = (&str, &str)> {
         let paths = self.paths.iter().map(|path| (path.written.as_str(), path.resolved.as_str()));
         paths.filter(|(written, resolved)| written != resolved)
+    }
+
+    /// The remotes that it contacts by name, and all that each leads to. What was read from a record has none.
+    pub fn remotes(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.remotes.iter().map(|(name, urls)| (name.as_str(), urls.as_str()))
     }
 
     /// The tools that were called as often as they may be, as rules call them.

@@ -35,6 +35,12 @@ impl Config {
         out
     }
 
+    /// Takes in another file's settings, behind its own.
+    pub fn extend(&mut self, other: &Self) {
+        self.settings.extend(other.settings.iter().cloned());
+        self.damaged |= other.damaged;
+    }
+
     /// Whether git refuses the file, as a line of it is no setting.
     pub const fn is_damaged(&self) -> bool {
         self.damaged

@@ -15,6 +15,7 @@ pub use config::Config;
 pub use index::{Entry, Index, Stat, each};
 pub use objects::{Id, Kind};
 pub use pathspec::Pathspecs;
+pub use remotes::Remotes;
 
 use std::cell::Cell;
 
@@ -81,8 +82,7 @@ impl<'w> Repository<'w> {
     }
 
     fn text(&self, path: &str) -> Option<String> {
-        let bytes = self.world.read(path, 0, MAX_FILE).filter(|bytes| bytes.len() < MAX_FILE)?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
+        text(self.world, path)
     }
 
     /// The object that a file of the work tree would be; `None` where there is none to read.
@@ -114,6 +114,11 @@ impl<'w> Repository<'w> {
         self.left.set(left.saturating_sub(1));
         left > 0
     }
+}
+
+fn text(world: &dyn World, path: &str) -> Option<String> {
+    let bytes = world.read(path, 0, MAX_FILE).filter(|bytes| bytes.len() < MAX_FILE)?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The folder that a file names, behind a sign.

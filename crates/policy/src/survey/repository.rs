@@ -6,7 +6,7 @@ use super::Survey;
 use super::touched::{Found, Look, writes};
 use crate::facts::{Host, HostFact, PathFact, PathKind, SEARCH, UnresolvedFact};
 use crate::glob::Glob;
-use crate::repository::Repository;
+use crate::repository::{Remotes, Repository};
 use crate::url::{self, Target};
 use crate::world::{Search, find_below};
 
@@ -16,8 +16,7 @@ const MAX_PATCH: usize = 4 << 20;
 impl Survey<'_> {
     pub(super) fn repository(&mut self, act: &RepositoryUse, moved: bool) {
         let needs = match act.act {
-            RepositoryAct::Contact => self.policy.domains.any() || self.policy.flow.any(),
-            RepositoryAct::Patch | RepositoryAct::Alias => true,
+            RepositoryAct::Contact | RepositoryAct::Submodules | RepositoryAct::Patch | RepositoryAct::Alias => true,
             _ if writes(act.act) => self.forbids_writing(),
             _ => !self.policy.files.deny.is_empty() || self.policy.flow.any(),
         };
@@ -34,13 +33,14 @@ impl Survey<'_> {
                 self.patch(act, &folder);
                 continue;
             }
-            let Some(repo) = Repository::containing(world, &folder) else { continue };
-            if act.act == RepositoryAct::Alias {
-                self.alias(&repo, act);
+            let repo = Repository::containing(world, &folder);
+            if matches!(act.act, RepositoryAct::Contact | RepositoryAct::Submodules) {
+                self.contact(repo.as_ref(), act);
                 continue;
             }
-            if act.act == RepositoryAct::Contact {
-                self.contact(&repo, act);
+            let Some(repo) = repo else { continue };
+            if act.act == RepositoryAct::Alias {
+                self.alias(&repo, act);
                 continue;
             }
             let Some(index) = repo.index() else {
@@ -171,28 +171,41 @@ impl Survey<'_> {
         }
     }
 
-    /// The hosts that remotes lead to, as the repository's settings have them.
-    fn contact(&mut self, repo: &Repository<'_>, act: &RepositoryUse) {
+    /// The hosts that remotes lead to, as the repository's settings have them. What is spelled out they may rewrite.
+    fn contact(&mut self, repo: Option<&Repository<'_>>, act: &RepositoryUse) {
+        let home = self.setting.home.clone().unwrap_or_default();
+        let remotes = Remotes::of(self.world, repo, &home);
         let names: Vec<Option<String>> = match act.revisions.as_slice() {
-            [] => repo.usual_remotes().into_iter().map(Some).collect(),
+            [] => remotes.usual().into_iter().map(Some).collect(),
             words => words.iter().map(Word::literal).collect(),
         };
+        if act.act == RepositoryAct::Submodules {
+            self.leading("submodules", &remotes.submodules(), act);
+        }
         for name in names {
-            let urls = match &name {
-                // What is spelled out is judged as it stands.
-                Some(name) if name.contains(':') || name.starts_with(['/', '.', '~']) => continue,
-                Some(name) => repo.urls(name),
-                None => None,
-            };
-            let Some(urls) = urls else {
-                self.facts.hosts.push(HostFact { host: Host::Unknown, mentioned: false, span: Some(act.span) });
-                continue;
-            };
-            for text in urls {
-                if let Some(host) = host_of(&text) {
-                    self.facts.hosts.push(HostFact { host, mentioned: false, span: Some(act.span) });
-                }
+            let spelled = |name: &str| name.contains(':') || name.starts_with(['/', '.', '~']);
+            match &name {
+                Some(name) if spelled(name) => self.leading(name, &remotes.rewritten(name), act),
+                Some(name) => match remotes.urls(name) {
+                    Some(urls) => self.leading(name, &urls, act),
+                    None if repo.is_some() => self.contacted(Host::Unknown, act),
+                    None => {}
+                },
+                None if repo.is_some() => self.contacted(Host::Unknown, act),
+                None => {}
             }
+        }
+    }
+
+    /// What a name leads to is contacted, and is what a human says yes to.
+    fn leading(&mut self, name: &str, urls: &[String], act: &RepositoryUse) {
+        urls.iter().filter_map(|text| host_of(text)).for_each(|host| self.contacted(host, act));
+        self.facts.remotes.push((format!("remote {name}"), urls.join("\n")));
+    }
+
+    fn contacted(&mut self, host: Host, act: &RepositoryUse) {
+        if self.policy.domains.any() || self.policy.flow.any() {
+            self.facts.hosts.push(HostFact { host, mentioned: false, span: Some(act.span) });
         }
     }
 }

@@ -228,12 +228,17 @@ impl Nets {
     }
 
     /// A remote that is spelled out: a URL, or `user@host:path`. A name like `origin` is the repository's affair.
-    fn git_remote(&mut self, word: &Word) {
+    /// Where it may be another word, only a machine with a dot or a user counts.
+    fn git_remote(&mut self, word: &Word, sure: bool) {
         if is_url(word) {
             return self.url(word);
         }
         let Some(text) = word.literal() else { return self.unknown_machine(word, true) };
-        let machine = super::copy::machine(&text).filter(|machine| text.contains('@') || machine.contains('.'));
+        // `helper::address` is whatever the helper makes of it.
+        if sure && text.split('/').next().is_some_and(|front| front.contains("::")) {
+            return self.unknown(word.span);
+        }
+        let machine = super::copy::machine(&text).filter(|name| sure || text.contains('@') || name.contains('.'));
         self.host(machine.unwrap_or_default(), word.span);
     }
 
@@ -260,7 +265,17 @@ impl Nets {
             }
             Operands::GitRemotes | Operands::GitRemoteFirst => {
                 let count = if kind == Operands::GitRemotes { words.len() } else { 1 };
-                words.iter().take(count).for_each(|word| self.git_remote(word));
+                let verb = words.first().and_then(|word| word.literal()).unwrap_or_default();
+                // Behind which words an address stands, and how many.
+                let (from, to) = match (base, verb.as_str()) {
+                    ("git remote", "add") => (2, 3),
+                    ("git remote", "set-url") => (2, 4),
+                    ("git submodule", "add") => (1, 2),
+                    ("git submodule", "set-url") => (2, 3),
+                    _ => (0, 0),
+                };
+                let all = words.iter().take(count).enumerate();
+                all.for_each(|(at, word)| self.git_remote(word, (from..to).contains(&at)));
             }
             Operands::Shares => words.iter().for_each(|word| self.share(word)),
             Operands::RemoteCopy | Operands::Sync => self.remote(base, words),

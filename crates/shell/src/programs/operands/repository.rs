@@ -128,7 +128,18 @@ impl Call<'_> {
 pub fn run(eval: &mut Eval<'_>, call: &Call<'_>) {
     if matches!(call.sub, "fetch" | "pull" | "push" | "ls-remote" | "fetch-pack" | "lfs" | "request-pull") {
         let remote = call.operands.first().filter(|_| !matches!(call.sub, "lfs" | "request-pull"));
-        contact(eval, call, remote.map(|word| (*word).clone()).into_iter().collect());
+        let remotes: Vec<Word> = remote.map(|word| (*word).clone()).into_iter().collect();
+        if call.begins(&["--recurse-submodules"]) && call.sub != "push" {
+            eval.repository(RepositoryAct::Submodules, remotes, Vec::new(), call.span);
+        } else {
+            contact(eval, call, remotes);
+        }
+    }
+    if call.sub == "clone" {
+        // What has no colon is a folder of this machine's.
+        let far = |word: &&&Word| word.literal().is_some_and(|text| text.contains(':'));
+        let named = call.operands.first().filter(far).map(|word| (*word).clone());
+        named.into_iter().for_each(|word| contact(eval, call, vec![word]));
     }
     match call.sub {
         "checkout" | "switch" | "restore" | "reset" | "stash" | "read-tree" | "checkout-index" => restoring(eval, call),
@@ -266,7 +277,9 @@ fn rearrange_tree(eval: &mut Eval<'_>, call: &Call<'_>) {
         "remote" if matches!(verb.as_str(), "update" | "show" | "prune" | "set-head") => {
             contact(eval, call, call.after_verb().into_iter().take(1).collect());
         }
-        "submodule" if matches!(verb.as_str(), "update" | "add" | "foreach") => contact(eval, call, Vec::new()),
+        "submodule" if matches!(verb.as_str(), "update" | "add" | "foreach") => {
+            eval.repository(RepositoryAct::Submodules, Vec::new(), Vec::new(), call.span);
+        }
         _ => {}
     }
 }
