@@ -351,6 +351,25 @@ fn a_link_that_leads_elsewhere_asks_anew() {
     assert!(is(&call("3"), "allow"));
 }
 
+/// An approval of a push is for where its remote leads, and not for another address that the name gets later.
+#[test]
+fn a_remote_that_leads_elsewhere_asks_anew() {
+    let place = place("remote");
+    let policy = r#"{"version":"1.0","name":"ask","tools":{"requireApproval":["Bash:git push*"]}}"#;
+    fs::write(place.folder.join("repository/.aflock"), policy).unwrap();
+    let git = place.folder.join("repository/.git");
+    fs::create_dir_all(&git).unwrap();
+    fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    let leads = |url: &str| fs::write(git.join("config"), format!("[remote \"origin\"]\n\turl = {url}\n")).unwrap();
+    leads("https://github.com/own/it");
+    assert!(is(&bash(&place, "1", "git push"), "ask"));
+    assert!(at_a_terminal(&place, &[], &format!("approve {}", name(&place)), "").0);
+    leads("https://github.com/other/it");
+    assert!(is(&bash(&place, "2", "git push"), "ask"), "it is another repository");
+    leads("https://github.com/own/it");
+    assert!(is(&bash(&place, "3", "git push"), "allow"));
+}
+
 /// An approval is for the file that a link leads to, and not for another that it leads to later, however it got there.
 #[test]
 fn an_approval_is_for_where_its_paths_lead() {

@@ -1,4 +1,4 @@
-//! Where symlinks lead the words of a call that asks: what an approval of it is for, too.
+//! Where symlinks, and names of git's remotes, lead the words of a call that asks: what an approval of it is for, too.
 //!
 //! Looks wider than the survey, which knows what a call would touch: every text of the input, and every word of a line as seen from
 //! each folder that its command may run in, is taken for a path. What leads nowhere else is no part of it, so that a word that is no path
@@ -23,7 +23,8 @@ const WILD: [char; 4] = ['*', '?', '[', '{'];
 /// Longest path that a system takes, in bytes.
 const PATH_MAX: usize = 4096;
 
-/// SHA-256 of the canonical JSON of an object with each path as written that leads elsewhere, and where to; `None` where there is none.
+/// SHA-256 of the canonical JSON of an object with each path as written that leads elsewhere, and where to, and each remote of git's that
+/// the call contacts by name, with its URLs; `None` where there is none.
 pub fn leads<'a>(call: &ToolCall, home: Option<&str>, facts: impl Iterator<Item = &'a Facts>) -> Option<Digest> {
     let mut all: BTreeMap<String, String> = BTreeMap::new();
     let mut told = |written: String, leads: String| {
@@ -33,7 +34,9 @@ pub fn leads<'a>(call: &ToolCall, home: Option<&str>, facts: impl Iterator<Item 
             all.insert(written, leads);
         }
     };
-    facts.flat_map(Facts::leads).for_each(|(written, leads)| told(written.to_owned(), leads.to_owned()));
+    for facts in facts {
+        facts.leads().chain(facts.remotes()).for_each(|(written, leads)| told(written.to_owned(), leads.to_owned()));
+    }
     let (world, mut left, mut entries) = (FileSystem::default(), MOST, MOST);
     let mut seen: HashSet<String> = HashSet::new();
     let mut word = |folder: &str, text: &str| {
