@@ -10,6 +10,7 @@ use writ_shell::{
 };
 
 use super::arrivals::is_harmless_device;
+use super::endings::ends_own;
 use super::open::Spelled;
 use super::paths::PATH_MAX;
 use super::pattern::rough_glob;
@@ -171,7 +172,9 @@ impl Survey<'_> {
             span: Some(command.span),
             hits: found,
             allowed: named.or_else(|| needless.then(|| "writ:builtin".to_owned())),
-            reserved: is_reserved(&candidate) || self.is_program_renamed(command, &candidate),
+            reserved: is_reserved(&candidate)
+                || self.is_program_renamed(command, &candidate)
+                || ends_own(command, &candidate, analysis),
             possible: false,
             text,
         });

@@ -6,6 +6,7 @@
 
 mod arrivals;
 mod asks;
+mod endings;
 mod flows;
 mod github;
 mod input;
