@@ -168,6 +168,20 @@ impl Survey<'_> {
                 self.variable("*", span, true);
             }
             "systemctl" if operands.contains(&"show-environment") => self.variable("*", span, true),
+            // A command of `tmux` may be cut short; behind it stands a name, or all are shown.
+            "tmux" => {
+                let shows =
+                    |text: &&str| text.len() > 4 && ("show-environment".starts_with(*text) || *text == "showenv");
+                if let Some(at) = operands.iter().position(shows) {
+                    // The value of `-t` stands there, too.
+                    let name = operands.get(at + 1).filter(|_| !given(&["-t"])).copied();
+                    self.variable(name.unwrap_or("*"), span, true);
+                }
+            }
+            "launchctl" if operands.first() == Some(&"export") => self.variable("*", span, true),
+            "launchctl" if operands.first() == Some(&"getenv") => {
+                operands.iter().skip(1).for_each(|name| self.variable(name, span, true));
+            }
             // Letters without a dash are options of BSD's: `ps auxe`.
             "ps" if shows_environments(arguments) => self.variable("*", span, true),
             "vault" => self.vault(arguments, span),
