@@ -401,6 +401,11 @@ fn patterns_in_inputs_ask_for_what_they_stand_for() {
             (mcp(r#"{"pattern":"**/*.c"}"#), "allow"),
             (mcp(r#"{"excludePatterns":["*.pem"]}"#), "allow"),
             (mcp(r#"{"path":"src/*.rs"}"#), "allow"),
+            (mcp(r#"{"path":"$PWD/lib/one.c"}"#), "deny"),
+            (mcp(r#"{"path":"${PWD}/lib/one.c"}"#), "deny"),
+            (mcp(r#"{"path":"$HOME/../w/lib/one.c"}"#), "deny"),
+            (mcp(r#"{"path":"$PWDX/lib/one.c"}"#), "allow"),
+            (mcp(r#"{"path":"$PWD/src/a.rs"}"#), "allow"),
             (mcp(r#"{"pattern":"^prod.*$"}"#), "allow"),
             (mcp(r#"{"path":"{src,docs}/a.rs"}"#), "allow"),
         ],
@@ -485,6 +490,53 @@ fn nothing_permits_what_binds_the_agent() {
             (bash("writ status"), "allow"),
             (bash("pkill writ"), "deny"),
         ],
+    );
+}
+
+/// Processes are ended by what finds them, too.
+#[test]
+fn what_finds_writs_processes_ends_none() {
+    let open = r#"{"version":"1.0","name":"x","tools":{"allow":["*"]}}"#;
+    let cases = |lines: &[&str], verdict| lines.iter().for_each(|line| check(open, &[(bash(line), verdict)]));
+    cases(
+        &[
+            "kill $(pgrep writ)",
+            "kill -9 `pidof writ`",
+            "kill $(pgrep -f 'writ notary')",
+            "kill $(ps aux | grep '[w]rit' | awk '{print $2}')",
+            "pgrep writ | xargs kill",
+            "ps aux | grep notary | awk '{print $2}' | xargs kill -9",
+            "P=$(pgrep writ); kill $P",
+            "for p in $(pgrep wri.); do kill $p; done",
+            "kill $(cat ~/.writ/notary.pid)",
+            "kill $(systemctl show -p MainPID --value writ-notary)",
+            "pkill wri",
+            "pkill -9 'wr.t'",
+            "pkill -f 'notary r'",
+            "pkill -x writ",
+            "killall -r '^wri'",
+            "fuser -k ~/.writ/notary.sock",
+        ],
+        "deny",
+    );
+    cases(
+        &[
+            "pkill node",
+            "pkill -f 'vite serve'",
+            "pkill -f 'node.*server'",
+            "pkill -x wri",
+            "pkill -TERM -f jest",
+            "kill $(pgrep node)",
+            "kill $(lsof -ti:3000)",
+            "lsof -ti:3000 | xargs kill -9",
+            "grep -rn written src; ps aux | grep node",
+            "killall node",
+            "killall -r '^node'",
+            "fuser -k 3000/tcp",
+            "sleep 1 & kill $!",
+            "kill %1",
+        ],
+        "allow",
     );
 }
 

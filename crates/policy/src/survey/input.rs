@@ -84,7 +84,8 @@ impl Survey<'_> {
         }
         let plain = plain_name(name);
         let leaves_out = ["exclude", "ignore"].iter().any(|word| plain.contains(word));
-        for spelling in spellings(text) {
+        let expanded = self.with_known_variables(text);
+        for spelling in spellings(text).into_iter().chain(expanded) {
             if !leaves_out && !spelling.contains(char::is_whitespace) && spelling.contains(['*', '?', '[', '{']) {
                 self.pattern_argument(member, &spelling);
             }
@@ -103,6 +104,29 @@ impl Survey<'_> {
         if text.contains(|c: char| c.is_whitespace() || words::SEPARATORS.contains(&c)) {
             self.words(member, text);
         }
+    }
+
+    /// A text as a server takes it that expands variables: the two of which a session's own values are known.
+    fn with_known_variables(&self, text: &str) -> Option<String> {
+        if !text.contains('$') {
+            return None;
+        }
+        let mut out = text.to_owned();
+        for (name, value) in [("PWD", Some(self.call.cwd.as_str())), ("HOME", self.setting.home.as_deref())] {
+            let Some(value) = value else { continue };
+            out = out.replace(&format!("${{{name}}}"), value);
+            let sign = format!("${name}");
+            let mut pieces = out.split(&sign);
+            let mut whole = pieces.next().unwrap_or_default().to_owned();
+            for piece in pieces {
+                // `$PWDX` is another variable.
+                let other = piece.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+                whole.push_str(if other { &sign } else { value });
+                whole.push_str(piece);
+            }
+            out = whole;
+        }
+        (out != text).then_some(out)
     }
 
     /// Hosts without a scheme: `Server=host;Database=x`, `host/x`.
