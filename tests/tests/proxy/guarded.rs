@@ -108,6 +108,7 @@ fn steps_are_attested_and_the_agents_word_is_called_its_own() {
         ("HTTPS://AgentFlow.dev/attestation/turn/v0.2", "review", "a type of what Writ sees itself"),
         (own, "review", "a type of what Writ sees itself"),
         ("HTTPS://GitHub.com/writ-dev/writ/x", "review", "a type of what Writ sees itself"),
+        ("https://slsa.dev/provenance/v1", "build", "a builder's word"),
         ("review", "review", "an absolute URI"),
         ("https://example.com/review/v1", "other", "it names build, review"),
         ("https://example.com/review/v1", "turn-1", "no name of a step"),

@@ -31,6 +31,9 @@ const OWN: [&str; 5] = [
     "slsa.dev/verification_summary",
 ];
 
+/// How the types begin that are a builder's word: under the key that signs what Writ sees, an agent's would be taken for one.
+const BUILDERS: [&str; 2] = ["slsa.dev/provenance", "in-toto.io/provenance"];
+
 /// What an agent says.
 #[derive(Clone, Debug)]
 pub struct Reported<'a> {
@@ -64,6 +67,12 @@ pub enum ReportedError {
         kind: String,
     },
     /// The type.
+    #[error("`{kind}` is a builder's word: have the step run by Writ (`attest_step`), or import what a builder signed")]
+    BuildersType {
+        /// It.
+        kind: String,
+    },
+    /// The type.
     #[error("`{kind}` is no type of a predicate: write an absolute URI of at most {MAX_TYPE} characters")]
     Type {
         /// It.
@@ -89,8 +98,12 @@ fn named(known: &[String]) -> String {
 
 /// Whether a type is of what Writ sees, to some reader.
 pub(super) fn is_own(kind: &str) -> bool {
+    begins(&OWN, kind)
+}
+
+fn begins(types: &[&str], kind: &str) -> bool {
     let plain = as_readers_may_take_it(kind);
-    OWN.iter().any(|own| plain.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+    types.iter().any(|own| plain.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
 }
 
 /// A type's host and path without all that some reader leaves out: scheme, user, port, case, escapes, dots, doubled and turned slashes.
@@ -118,6 +131,9 @@ pub fn sign(store: &Store, id: &SessionId, home: &Home, said: &Reported<'_>) -> 
     let Reported { name, kind, predicate, .. } = said;
     if is_own(kind) {
         return Err(ReportedError::OwnType { kind: (*kind).to_owned() });
+    }
+    if begins(&BUILDERS, kind) {
+        return Err(ReportedError::BuildersType { kind: (*kind).to_owned() });
     }
     let plain = |c: char| c.is_ascii_graphic();
     if kind.len() > MAX_TYPE || !kind.chars().all(plain) || !kind.contains(':') {
@@ -159,9 +175,23 @@ fn masked(value: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::is_own;
+    use super::{BUILDERS, begins, is_own};
     use crate::steps::LINK;
     use crate::turns::predicate::PREDICATE_TYPE;
+
+    #[test]
+    fn how_something_was_built_is_a_builders_word() {
+        for kind in
+            ["https://slsa.dev/provenance/v1", "HTTP://slsa.dev/provenance/v0.2", "https://in-toto.io/Provenance/v0.1"]
+        {
+            assert!(begins(&BUILDERS, kind), "{kind}");
+            // Whoever built it may have signed it.
+            assert!(!is_own(kind), "{kind}");
+        }
+        for kind in ["https://slsa.dev/provenances/v1", "https://example.org/slsa.dev/provenance/v1"] {
+            assert!(!begins(&BUILDERS, kind), "{kind}");
+        }
+    }
 
     #[test]
     fn what_writ_sees_has_none_of_the_agents_types() {
