@@ -9,6 +9,7 @@ use writ_core::json::{self, Integers, Limits, Value};
 use writ_core::secret::hide;
 
 use super::MAX_MESSAGE;
+use super::json_values::{asked_id, to_serde};
 
 /// The library reads 128 levels.
 const LIMITS: Limits = Limits { bytes: MAX_MESSAGE, depth: 120, integers: Integers::Any };
@@ -32,7 +33,10 @@ pub fn parse(bytes: &[u8]) -> Incoming {
     }
     let value = match json::parse_with(bytes, LIMITS) {
         Ok(value) => value,
-        Err(error) => return wrong(ErrorCode::PARSE_ERROR, &format!("parse error: {error}"), None),
+        Err(error) => {
+            let id = asked_id(bytes).unwrap_or_default();
+            return Incoming::Wrong(answer(ErrorCode::PARSE_ERROR, &format!("parse error: {error}"), id));
+        }
     };
     let Some(object) = value.as_object() else {
         let what = if value.as_array().is_some() { "a batch" } else { "no object" };
@@ -53,19 +57,20 @@ pub fn parse(bytes: &[u8]) -> Incoming {
 
 /// The answer to a message that is too long to be read.
 pub fn too_long() -> String {
-    answer(ErrorCode::INVALID_REQUEST, &format!("invalid request: longer than {MAX_MESSAGE} bytes"), None)
+    let message = format!("invalid request: longer than {MAX_MESSAGE} bytes");
+    answer(ErrorCode::INVALID_REQUEST, &message, serde_json::Value::Null)
 }
 
 fn wrong(code: ErrorCode, message: &str, id: Option<&Value>) -> Incoming {
+    let id = match id {
+        Some(Value::String(id)) => json!(id),
+        Some(Value::Number(id)) if id.fract() == 0.0 => to_serde(&Value::Number(*id)),
+        _ => serde_json::Value::Null,
+    };
     Incoming::Wrong(answer(code, message, id))
 }
 
-fn answer(code: ErrorCode, message: &str, id: Option<&Value>) -> String {
-    let id = match id {
-        Some(Value::String(id)) => json!(id),
-        Some(Value::Number(id)) if id.fract() == 0.0 => super::json_values::to_serde(&Value::Number(*id)),
-        _ => serde_json::Value::Null,
-    };
+fn answer(code: ErrorCode, message: &str, id: serde_json::Value) -> String {
     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code.0, "message": hide(message) } }).to_string()
 }
 
@@ -101,6 +106,13 @@ mod tests {
             assert_eq!(code(parse(line.as_bytes())), expected, "{}", line.get(..80).unwrap_or(line));
         }
         assert_eq!(code(parse(b"\xff\xfe")), -32700);
+        for (line, id) in [
+            (r#"{"jsonrpc":"2.0","id":1,"method":"\ud800"}"#, json!(1)),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping","id":2}"#, json!(null)),
+        ] {
+            let Incoming::Wrong(answer) = parse(line.as_bytes()) else { panic!("{line}") };
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&answer).unwrap()["id"], id, "{line}");
+        }
     }
 
     #[test]

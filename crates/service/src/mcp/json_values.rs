@@ -1,5 +1,7 @@
 //! JSON between Writ's own values and those of the protocol's library. Numbers stay the doubles that they are.
 
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Number};
 use writ_core::json::{self, Object, Value};
 
@@ -23,6 +25,21 @@ fn number_to_serde(number: f64) -> serde_json::Value {
     let whole = text.parse().map(|number: u64| Number::from(number));
     let whole = whole.or_else(|_not| text.parse().map(|number: i64| Number::from(number)));
     whole.ok().or_else(|| Number::from_f64(number)).map_or(serde_json::Value::Null, serde_json::Value::Number)
+}
+
+/// A request as far as an answer to it has to know it.
+#[derive(Deserialize)]
+struct Asked {
+    id: serde_json::Value,
+    method: Option<IgnoredAny>,
+}
+
+/// The id of a request that the strict parser does not take (a lone surrogate, too deep, a member twice): whoever sent it waits for an
+/// answer. `None` where there is no telling, as where the id itself is there twice.
+pub fn asked_id(bytes: &[u8]) -> Option<serde_json::Value> {
+    let asked: Asked = serde_json::from_slice(bytes).ok()?;
+    let plain = asked.id.is_string() || asked.id.is_i64() || asked.id.is_u64();
+    (plain && asked.method.is_some()).then_some(asked.id)
 }
 
 /// An integer that a double would round, in a document where that matters.

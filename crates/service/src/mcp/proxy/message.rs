@@ -10,6 +10,7 @@ use std::ops::Range;
 use writ_core::json::{self, Integers, Limits, Object, Place, Value, locate};
 
 use crate::mcp::MAX_MESSAGE;
+use crate::mcp::json_values::asked_id;
 
 const LIMITS: Limits = Limits { bytes: MAX_MESSAGE, depth: 120, integers: Integers::Any };
 /// Most messages in a batch.
@@ -92,7 +93,8 @@ pub fn read(line: &[u8], lenient: bool) -> Result<Line, Wrong> {
         Err(_) if lenient => json::parse_with(without_surrogates(text).as_bytes(), LIMITS),
         value => value,
     };
-    let value = value.map_err(|error| wrong(PARSE, error.to_string(), None))?;
+    let asked = || asked_id(text.as_bytes()).map(|id| id.to_string());
+    let value = value.map_err(|error| wrong(PARSE, error.to_string(), asked()))?;
     match value {
         Value::Object(body) => {
             Ok(Line::Messages { messages: vec![Message::read(body, text, String::new())?], batch: false })
@@ -326,6 +328,16 @@ mod tests {
             "\u{feff}{}",
         ] {
             assert!(!refused(line).is_empty(), "{line}");
+        }
+        let id = |line: &str| read(line.as_bytes(), false).unwrap_err().id;
+        for (line, expected) in [
+            (r#"{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":"\ud800"}}"#, Some("7")),
+            (r#"{"jsonrpc":"2.0","id":"a","method":"x","params":{"a":1,"a":2}}"#, Some("\"a\"")),
+            (r#"{"jsonrpc":"2.0","id":7,"method":"x","id":7}"#, None),
+            (r#"{"jsonrpc":"2.0","id":7,"result":"\ud800"}"#, None),
+            (r#"{"jsonrpc":"2.0","id":7,"method":"x""#, None),
+        ] {
+            assert_eq!(id(line).as_deref(), expected, "{line}");
         }
         let text = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"p\",\"params\":{\"a\":\"one\u{2028}two\"}}";
         assert!(read(text.as_bytes(), false).is_ok());
