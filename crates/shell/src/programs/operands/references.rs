@@ -136,7 +136,7 @@ impl Nets {
         } else if super::copy::machine(&text).is_some() {
             self.unknown(word.span);
         } else if word.literal().is_none() {
-            self.unknown_machine(word, false);
+            self.unknown_machine(word, true);
         }
     }
 

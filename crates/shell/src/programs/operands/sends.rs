@@ -33,10 +33,14 @@ fn begins(words: &str, arguments: &[Word], split: &Split<'_>) -> bool {
     let front = operands.iter().take_while(|word| skippable(word)).count();
     (0..=front).filter_map(|skip| operands.get(skip..)).any(|rest| {
         let mut rest = rest.iter();
-        words
-            .split_whitespace()
-            .all(|word| rest.next().is_some_and(|own| word == "*" || own.literal().as_deref() == Some(word)))
+        words.split_whitespace().all(|pattern| rest.next().is_some_and(|word| is(pattern, word)))
     })
+}
+
+/// Whether an operand is one that a word of an entry means: `*` any, `*end` one that ends so.
+fn is(pattern: &str, word: &Word) -> bool {
+    let Some(text) = word.literal() else { return pattern == "*" };
+    pattern.strip_prefix('*').map_or(text == pattern, |end| text.ends_with(end))
 }
 
 /// Whether the line says where: what it names counts by itself.
