@@ -53,7 +53,10 @@ pub fn run(eval: &mut Eval<'_>, arguments: &[Word]) {
         let rest = arguments.get(at + 1..).unwrap_or_default();
         match text.as_str() {
             "-c" | "--config" => rest.first().into_iter().for_each(|value| setting(eval, value, arguments)),
-            "config" => configured(rest).iter().for_each(|value| setting(eval, value, arguments)),
+            "config" => match configured(rest) {
+                Some(value) => setting(eval, &value, arguments),
+                None => open_setting(eval, rest),
+            },
             "--config-env" | "--exec-path" | "--template" if !rest.is_empty() => variable_unresolved(eval, &text, word),
             "run" if before(arguments, at).as_deref() == Some("bisect") && !rest.is_empty() => {
                 eval.inner(rest.to_vec(), &[], "git", word.span, &Input::None);
@@ -108,10 +111,51 @@ fn before(arguments: &[Word], at: usize) -> Option<String> {
 
 /// `git config [set] NAME VALUE` as `NAME=VALUE`.
 fn configured(rest: &[Word]) -> Option<Word> {
+    let (name, value) = name_and_value(rest)?;
+    Some(text_word(&format!("{}={}", name.literal()?, value.literal()?), value.span))
+}
+
+fn name_and_value(rest: &[Word]) -> Option<(&Word, &Word)> {
     let verb = |word: &&Word| matches!(word.literal().as_deref(), Some("set" | "--add" | "--replace-all"));
     let mut plain = rest.iter().filter(|word| !is_flag(word)).skip_while(verb);
-    let (name, value) = (plain.next()?, plain.next()?);
-    Some(text_word(&format!("{}={}", name.literal()?, value.literal()?), value.span))
+    Some((plain.next()?, plain.next()?))
+}
+
+/// A setting of which something is not known: it may be what git runs, or where it goes.
+fn open_setting(eval: &mut Eval<'_>, rest: &[Word]) {
+    let asks = |word: &Word| {
+        word.literal().is_some_and(|text| text.starts_with("--get") || text.starts_with("--unset") || text == "get")
+    };
+    let Some((name, value)) = name_and_value(rest).filter(|_| !rest.iter().any(asks)) else { return };
+    let known = name.literal().map(|name| name.to_lowercase());
+    match known.as_deref() {
+        Some(name) if is_address(name) || name.ends_with(".insteadof") || name.ends_with(".pushinsteadof") => {
+            eval.net(NetTarget::Unknown, value.span);
+        }
+        Some(name) if !is_code(name) && !steers(name) && !name.starts_with("alias.") => {}
+        _ => eval.unresolved(UnresolvedKind::Code, "git config", value.span),
+    }
+}
+
+/// Whether a setting's value is a command.
+fn is_code(name: &str) -> bool {
+    COMMANDS.contains(&name)
+        || name.starts_with("pager.")
+        || (COMMAND_ENDINGS.iter().any(|ending| name.ends_with(ending)) && !name.starts_with("credential"))
+}
+
+/// Whether a setting leads git to other settings or hooks.
+fn steers(name: &str) -> bool {
+    STEERING.contains(&name) || name.starts_with("includeif.")
+}
+
+/// Whether a setting's value is where git goes.
+fn is_address(name: &str) -> bool {
+    name.ends_with(".proxy")
+        || (name.starts_with("remote.") && name.ends_with("url"))
+        || (name.starts_with("submodule.") && name.ends_with(".url"))
+        || (name.starts_with("branch.") && name.ends_with("remote"))
+        || name == "remote.pushdefault"
 }
 
 /// `NAME=VALUE`, where the value may be a command, a host or a file.
@@ -123,9 +167,7 @@ fn setting(eval: &mut Eval<'_>, word: &Word, arguments: &[Word]) {
     let Some((name, value)) = text.split_once('=') else { return };
     let name = name.to_lowercase();
     let credential = name.starts_with("credential");
-    let runs = COMMANDS.contains(&name.as_str())
-        || name.starts_with("pager.")
-        || (COMMAND_ENDINGS.iter().any(|ending| name.ends_with(ending)) && !credential);
+    let runs = is_code(&name);
     let updates = name.starts_with("submodule.") && name.ends_with(".update");
     match value.strip_prefix('!') {
         Some(code) if name.starts_with("alias.") || credential || updates => {
@@ -133,7 +175,7 @@ fn setting(eval: &mut Eval<'_>, word: &Word, arguments: &[Word]) {
         }
         None if name.starts_with("alias.") => alias(eval, name.trim_start_matches("alias."), value, word, arguments),
         _ if runs => eval.code(&text_word(value, word.span), None, "git -c"),
-        _ if STEERING.contains(&name.as_str()) || name.starts_with("includeif.") => {
+        _ if steers(&name) => {
             variable_unresolved(eval, &format!("-c {name}"), word);
         }
         _ => place(eval, &name, value, word),
@@ -158,12 +200,7 @@ fn place(eval: &mut Eval<'_>, name: &str, value: &str, word: &Word) {
             Some(_) => eval.net(url(base), word.span),
             None => remote_path(eval, base, word),
         }
-    } else if name.ends_with(".proxy")
-        || (name.starts_with("remote.") && name.ends_with("url"))
-        || (name.starts_with("submodule.") && name.ends_with(".url"))
-        || (name.starts_with("branch.") && name.ends_with("remote"))
-        || name == "remote.pushdefault"
-    {
+    } else if is_address(name) {
         match value.split_once("://") {
             Some(_) => eval.net(url(value), word.span),
             None if name.ends_with(".proxy") && !value.is_empty() => {
