@@ -26,18 +26,19 @@ pub struct Setting {
 /// The programs, in the order in which they are put on.
 pub fn filters(setting: Setting) -> Result<Vec<Vec<sock_filter>>, BackendError> {
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
-    let mut programs = Vec::new();
-    let mut answers = vec![(absent(), libc::ENOSYS), (refused(setting), libc::EPERM)];
+    let number = |errno: i32| errno.unsigned_abs();
+    // One for both: each costs every call, and the start of every command.
+    let both = [(absent(), number(libc::ENOSYS)), (refused(setting), number(libc::EPERM))];
+    let mut programs = vec![search::filter(&both, arch)?];
     if setting.connected {
         // As where the kernel has none: programs go on with the other family. Of two errors the last filter's counts.
         let inet6 = vec![vec![is(0, u64::from(libc::AF_INET6.cast_unsigned()))]];
-        answers.push(([(libc::SYS_socket, inet6)].into_iter().collect(), libc::EAFNOSUPPORT));
+        let inet6 = ([(libc::SYS_socket, inet6)].into_iter().collect(), number(libc::EAFNOSUPPORT));
+        programs.push(search::filter(&[inet6], arch)?);
         // The C library asks for news of errors on each socket for names, and gives up without. There are none.
         let news = vec![vec![is(1, 0), is(2, u64::from(libc::IP_RECVERR.cast_unsigned()))]];
-        answers.push(([(libc::SYS_setsockopt, news)].into_iter().collect(), 0));
-    }
-    for (rules, answer) in answers {
-        programs.push(search::filter(&rules, answer.unsigned_abs(), arch)?);
+        let news = ([(libc::SYS_setsockopt, news)].into_iter().collect(), 0);
+        programs.push(search::filter(&[news], arch)?);
     }
     if let Some(first) = programs.first_mut() {
         first.splice(0..0, foreign_numbers());

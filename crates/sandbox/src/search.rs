@@ -56,18 +56,20 @@ const ARCHITECTURE: u32 = 4;
 /// `offsetof(struct seccomp_data, args)`.
 const ARGUMENTS: u32 = 16;
 
-/// The filter: what `rules` name is answered with `errno`, and all else let through.
-pub fn filter(rules: &Rules, errno: u32, arch: TargetArch) -> Result<Vec<sock_filter>, BackendError> {
-    let action = || SeccompAction::Errno(errno);
+/// The filter: what rules name is answered with their error, and all else let through. A call that two of them name is the last's.
+pub fn filter(answers: &[(Rules, u32)], arch: TargetArch) -> Result<Vec<sock_filter>, BackendError> {
     // By the library too: where the numbers are another architecture's it has its own answer.
-    let none = SeccompFilter::new([(0, Vec::new())].into_iter().collect(), SeccompAction::Allow, action(), arch)?;
+    let (allow, refuse) = (SeccompAction::Allow, SeccompAction::Errno(libc::EPERM.unsigned_abs()));
+    let none = SeccompFilter::new([(0, Vec::new())].into_iter().collect(), allow, refuse, arch)?;
     let mut filter = Vec::<sock_filter>::try_from(none)?;
     let checked = filter.iter().rposition(|step| step.code == LOAD && step.k != ARCHITECTURE);
     filter.truncate(checked.map_or(0, |load| load.saturating_add(1)));
-    let answer = libc::SECCOMP_RET_ERRNO | errno;
-    let block = |rules: &[Rule]| block(rules, answer);
-    let calls: Vec<(u32, Vec<sock_filter>)> =
-        rules.iter().map(|(number, rules)| (u32::try_from(*number).unwrap_or(u32::MAX), block(rules))).collect();
+    let number = |number: &i64| u32::try_from(*number).unwrap_or(u32::MAX);
+    let blocks_of = |(all, errno): &(Rules, u32)| {
+        let answer = libc::SECCOMP_RET_ERRNO | errno;
+        all.iter().map(|(call, rules)| (number(call), block(rules, answer))).collect::<Vec<_>>()
+    };
+    let calls: BTreeMap<u32, Vec<sock_filter>> = answers.iter().flat_map(blocks_of).collect();
     let mut blocks = tree_length(calls.len());
     let starts: Vec<(u32, usize)> = calls
         .iter()
@@ -239,7 +241,10 @@ mod tests {
             };
             let rules: Rules = (0..count).map(|number| (number * 5, some(number))).collect();
             let arch = TargetArch::x86_64;
-            let searched = filter(&rules, 7, arch).unwrap();
+            let searched = filter(&[(rules.clone(), 7)], arch).unwrap();
+            // The others' numbers change nothing for these.
+            let others: Rules = [(1, Vec::new()), (451, vec![vec![not]])].into_iter().collect();
+            let beside = filter(&[(others, 8), (rules.clone(), 7)], arch).unwrap();
             let errno = libc::SECCOMP_RET_ERRNO | 7;
             let list = (count > 0).then(|| {
                 let rule = |rule: &Rule| SeccompRule::new(rule.iter().map(|each| listed(*each)).collect()).unwrap();
@@ -252,6 +257,12 @@ mod tests {
                     let wanted = list.as_ref().map_or(libc::SECCOMP_RET_ALLOW, |list| answer(list, number, argument));
                     assert!([errno, libc::SECCOMP_RET_ALLOW].contains(&wanted));
                     assert_eq!(answer(&searched, number, argument), wanted, "{count} {number} {argument:#x}");
+                    let wanted = match number {
+                        1 => libc::SECCOMP_RET_ERRNO | 8,
+                        451 if argument as u32 != 4 => libc::SECCOMP_RET_ERRNO | 8,
+                        _ => wanted,
+                    };
+                    assert_eq!(answer(&beside, number, argument), wanted, "{count} {number} {argument:#x} beside");
                 }
             }
             // Nobody's numbers but this architecture's are looked up.

@@ -15,7 +15,7 @@ use super::files::{below, denied};
 use super::kernel::apart;
 use super::{Attack, World, ended, of};
 use crate::sys::attempt::{self, kernel};
-use crate::sys::process::run_within;
+use crate::sys::process::{Stack, run_within};
 
 pub const ATTACKS: &[Attack] = &[
     Attack {
@@ -142,7 +142,7 @@ fn sharing(path: &Path, write: bool) -> Result<(), Errno> {
         }
         Err(error) => error.raw_os_error().clamp(1, 255),
     };
-    let child = run_within(opens)?;
+    let child = run_within(&mut Stack::new(), opens)?;
     loop {
         match waitid(WaitId::PidFd(child.handle.as_fd()), WaitIdOptions::EXITED) {
             Err(Errno::INTR) => {}

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Access, CWD, Mode, OFlags, ResolveFlags, access, openat2};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
-use rustix::process::{Resource, Rlimit, chdir, setrlimit, setsid};
+use rustix::process::{PidfdFlags, Resource, Rlimit, chdir, getpid, pidfd_open, setrlimit, setsid};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities,
     set_no_new_privs,
@@ -29,6 +29,10 @@ pub fn become_command(orders: &Orders, socket: &OwnedFd) -> Failed {
 }
 
 fn prepare(orders: &Orders, socket: &OwnedFd) -> Result<(), Failed> {
+    // The first process goes on only when this one is its program.
+    let handle = pidfd_open(getpid(), PidfdFlags::empty()).at(Step::Start)?;
+    message::send(socket, Message::Started, &[handle.as_fd()]).at(Step::Tell)?;
+    drop(handle);
     if orders.session == Session::Own {
         setsid().at(Step::Session)?;
     }

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::resolve::{Found, Resolved, closed_to_others, is_reserve, resolve};
+use super::resolve::{Found, Lookups, Resolved, closed_to_others, is_reserve, resolve};
 use super::{Account, OnRecord, PlanError, Reserve};
 use crate::confinement::Confinement;
 use crate::host_path::HostPath;
@@ -216,10 +216,11 @@ impl Places {
 
     /// What is masked and what is read-only, with every folder above it. `on_record` says which folders keep a name for another run.
     pub fn protect(&mut self, confinement: &Confinement, on_record: OnRecord<'_>) -> Result<(), PlanError> {
-        let mut held = Vec::new();
+        let (mut held, mut lookups) = (Vec::new(), Lookups::default());
         for (paths, mask) in [(&confinement.masked, true), (&confinement.read_only, false)] {
             for path in paths {
-                let resolved = look(path.as_path())?;
+                let disk = |error| PlanError::Disk { path: path.as_path().to_owned(), error };
+                let resolved = lookups.resolve(path.as_path()).map_err(disk)?;
                 for (link, _) in &resolved.links {
                     held.push((link.clone(), Found::File, false, false));
                 }

@@ -84,6 +84,31 @@ pub fn resolve(path: &Path) -> io::Result<Resolved> {
     Ok(Resolved { path: at, found, links })
 }
 
+/// Paths that are looked at one after the other, of which many lie in folders that are not there: those are looked for once.
+#[derive(Debug, Default)]
+pub struct Lookups {
+    missing: Option<PathBuf>,
+    present: Option<PathBuf>,
+}
+
+impl Lookups {
+    /// As [`resolve`].
+    pub fn resolve(&mut self, path: &Path) -> io::Result<Resolved> {
+        if self.missing.as_ref().is_some_and(|folder| path.starts_with(folder)) {
+            return Ok(Resolved { path: path.components().collect(), found: Found::Missing, links: Vec::new() });
+        }
+        let resolved = resolve(path)?;
+        let folder = path.parent().filter(|_| resolved.found == Found::Missing && resolved.links.is_empty());
+        if let Some(folder) = folder.filter(|folder| self.present.as_deref() != Some(folder)) {
+            match straight(folder) {
+                Some(Found::Missing) => self.missing = Some(folder.to_owned()),
+                _ => self.present = Some(folder.to_owned()),
+            }
+        }
+        Ok(resolved)
+    }
+}
+
 /// Whether a path is written as its parts are put together.
 fn is_plain(path: &Path) -> bool {
     let below = path.as_os_str().as_bytes().strip_prefix(b"/");
@@ -157,5 +182,23 @@ mod tests {
         assert_eq!(names, [root.join("m"), root.join("l")]);
         symlink("loop", root.join("loop")).unwrap();
         assert!(resolve(&root.join("loop")).is_err());
+    }
+
+    /// Whatever was looked for before, the answer is the same.
+    #[test]
+    fn one_lookup_after_the_other_is_as_each_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        fs::write(root.join("a/file"), "").unwrap();
+        symlink("a", root.join("l")).unwrap();
+        let mut lookups = Lookups::default();
+        for path in [
+            "x/1", "x/2", "x/", "xy/1", "a/x", "a/y/1", "a/y/2", "a/b", "l/y/3", "l/b", "l/y/4", "a/file/1", "a/file",
+            "x",
+        ] {
+            let path = root.join(path);
+            assert_eq!(lookups.resolve(&path).unwrap(), resolve(&path).unwrap(), "{}", path.display());
+        }
     }
 }

@@ -23,7 +23,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open
 
 use super::shared::{number, processes};
 use crate::inside::{Fate, Target, protect_again};
-use crate::sys::process::run_within;
+use crate::sys::process::{Stack, run_within};
 
 /// How often the files are looked at where the kernel tells of no changes, in milliseconds.
 const LOOK: i64 = 20;
@@ -193,7 +193,7 @@ fn again(
     let wanted: Vec<&Target> = changed.iter().filter_map(|path| targets.get(*path)).collect();
     let (user, space_of) = (mounts.user.as_ref().map(AsFd::as_fd), mounts.mounts.as_fd());
     let mut fates = vec![Fate::Lost; wanted.len()];
-    let child = run_within(|| protect_again(user, space_of, &wanted, &mut fates))?;
+    let child = run_within(&mut Stack::new(), || protect_again(user, space_of, &wanted, &mut fates))?;
     while let Err(Errno::INTR) = waitid(WaitId::PidFd(child.handle.as_fd()), WaitIdOptions::EXITED) {}
     for (path, fate) in changed.iter().zip(fates) {
         match fate {

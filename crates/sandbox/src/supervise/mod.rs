@@ -41,7 +41,7 @@ use crate::confinement::{Confinement, Network, Shown};
 use crate::features::Features;
 use crate::inside::{self, Join, Orders};
 use crate::message::{self, Message};
-use crate::sys::process::{Child, Forked, clone, close_here, run_within};
+use crate::sys::process::{Child, Forked, Stack, clone, close_here, run_within};
 use crate::sys::signal::{Ignored, Mask};
 use alone::Closed;
 pub use alone::{COPY, become_reader, begin_closed, close_to_others, detach, is_open_to_others};
@@ -57,8 +57,8 @@ use hear::Hearing;
 pub use identity::STAND_IN;
 pub use noted::{Act, Noted, Use};
 use prepare::Prepared;
+use refusals::{Given, Seeing, Seen, Watch};
 pub use refusals::{Observer, Refused, Told};
-use refusals::{Seeing, Seen, Watch};
 use reserved::Names;
 pub use reserved::sweep;
 use shared::Joined;
@@ -275,6 +275,8 @@ pub fn carry_out<T>(
     // As long as it waits, it lets itself be looked into.
     let mounts = (orders.namespaces && orders.join.is_none()).then(|| Mounts::of(between.pid())).transpose();
     let mounts = mounts.map_err(|error| RunError::Outside("open the namespace of mounts", error))?;
+    // While the first process builds what it is in.
+    let given = telling.then(|| Given::of(confinement));
     let mut hearing = Hearing::new(&ours, &explain);
     let (sandbox, mut listeners) = stand(&mut hearing, &ours, between, &prepared, &orders, confinement)?;
     let sockets = Sockets::begin(&orders, &mut listeners).map_err(|error| RunError::Outside("make sockets", error))?;
@@ -291,7 +293,7 @@ pub fn carry_out<T>(
     let (handle, listener) = hearing.started(orders.watched.is_some())?;
     told?;
     let guard = mounts.map(Guard::begin).transpose().map_err(|error| RunError::Outside("start a thread", error))?;
-    let seeing = Seeing { confinement: telling.then_some(confinement), noting, observer, sockets };
+    let seeing = Seeing { given, noting, observer, sockets };
     let watch = listener.map(|listener| Watch::begin(listener, seeing)).transpose();
     let watch = watch.map_err(|error| RunError::Outside("start a thread", error))?;
     let deadline = confinement.limits.wall_time.map(|limit| started + Duration::from_millis(limit));
@@ -348,7 +350,7 @@ fn start(prepared: &Prepared, orders: &mut Orders, at_once: bool) -> Result<(Own
     if at_once {
         // There is nothing to map: the namespaces are there.
         message::send(&ours, Message::Mapped, &[]).map_err(outside("begin"))?;
-        let between = run_within(|| -> i32 {
+        let between = run_within(&mut Stack::new(), || -> i32 {
             close_here(ours.as_fd());
             inside::join(orders, &theirs)
         });

@@ -14,6 +14,7 @@ use seccompiler::sock_filter;
 
 use super::identity::{self, Who};
 use super::reserved::Names;
+use super::temporary::MANY_WORKS;
 use super::{Awaited, Command, Joined, RunError, environment, temporary};
 use crate::calls::{self, Watched};
 use crate::confinement::{Confinement, Limits, Network, UnixSockets};
@@ -22,7 +23,7 @@ use crate::inside::{Join, Orders};
 use crate::message::{Failure, Step};
 use crate::plan::{Account, Ground, Plan};
 use crate::plan::{CHANGES, PlanError, work};
-use crate::sys::process::Texts;
+use crate::sys::process::{Stack, Texts};
 use crate::sys::signal::{Ignored, Mask};
 
 /// What the supervisor itself needs of it.
@@ -111,6 +112,7 @@ pub fn prepare(
         kept: command.kept,
         arguments: Texts::new(arguments),
         environment: Texts::new(environment::texts(&variables)),
+        stack: Some(Stack::new()),
     };
     Ok((Prepared { namespaces: made, identity }, orders))
 }
@@ -161,7 +163,7 @@ fn folders(confinement: &Confinement, features: &Features, identity: &Who) -> Re
         }
     }
     for layered in &confinement.layered {
-        temporary::sweep_works(layered.layer.as_path());
+        temporary::sweep_works(layered.layer.as_path(), MANY_WORKS);
         temporary::put_work_aside(layered.layer.as_path());
         temporary::make(layered.layer.as_path(), identity, &[CHANGES, &work()])?;
     }

@@ -5,6 +5,7 @@
 //! path that the confinement does not give; a change that cannot be read is told as one, and nothing else that cannot.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -76,9 +77,9 @@ impl std::fmt::Debug for Observer {
 }
 
 /// What is looked at.
-pub struct Seeing<'a> {
+pub struct Seeing {
     /// What the command may reach, where it is told what it was refused.
-    pub confinement: Option<&'a Confinement>,
+    pub given: Option<Given>,
     /// Whether what is not refused is kept too.
     pub noting: bool,
     /// Who is told of what it changes.
@@ -97,10 +98,9 @@ pub struct Watch {
 
 impl Watch {
     /// Begins.
-    pub fn begin(listener: OwnedFd, seeing: Seeing<'_>) -> io::Result<Self> {
-        let given = seeing.confinement.map(Given::of);
+    pub fn begin(listener: OwnedFd, seeing: Seeing) -> io::Result<Self> {
         let notes = seeing.noting.then(Notes::default);
-        let (observer, mut sockets) = (seeing.observer, seeing.sockets);
+        let (given, observer, mut sockets) = (seeing.given, seeing.observer, seeing.sockets);
         let (listener, over) = (Arc::new(listener), Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?));
         let (calls, until) = (Arc::clone(&listener), Arc::clone(&over));
         let thread = thread(move || {
@@ -278,8 +278,11 @@ enum Right {
 }
 
 /// What a confinement gives where.
-struct Given {
-    places: BTreeMap<PathBuf, Right>,
+pub struct Given {
+    /// By the bytes of their paths: compared part by part they take ten times as long.
+    places: BTreeMap<OsString, Right>,
+    /// Folders whose changes go elsewhere.
+    layers: Vec<PathBuf>,
     /// Folders in which nothing else can be made.
     hollow: Vec<PathBuf>,
     /// The home, and what is in its place.
@@ -291,7 +294,8 @@ struct Given {
 const OWN: [&str; 4] = ["/tmp", "/dev", "/proc", "/var/tmp"];
 
 impl Given {
-    fn of(confinement: &Confinement) -> Self {
+    /// What it gives.
+    pub fn of(confinement: &Confinement) -> Self {
         let lists = [
             (&confinement.writable, Right::Write),
             (&confinement.readable, Right::Read),
@@ -299,19 +303,14 @@ impl Given {
             (&confinement.masked, Right::Masked),
         ];
         let mut places = BTreeMap::new();
-        // What would be made in a layer is made there.
-        let is_layers = |path: &HostPath| {
-            let mut layers = confinement.layered.iter().map(|layered| layered.path.as_path());
-            layers.any(|layer| path.as_path().starts_with(layer)) && path.as_path().symlink_metadata().is_err()
-        };
+        // Without a last `/`, as the paths that are looked up.
+        let plain = |path: &HostPath| -> PathBuf { path.as_path().components().collect() };
         for (paths, right) in lists {
-            for path in paths.iter().filter(|path| !is_layers(path)) {
-                // Without a last `/`, as the paths that are looked up.
-                let path: PathBuf = path.as_path().components().collect();
+            for path in paths {
                 // A grant to read does not narrow one to write.
                 let readable = std::ptr::eq(paths, &raw const confinement.readable);
                 places
-                    .entry(path)
+                    .entry(plain(path).into_os_string())
                     .and_modify(|had: &mut Right| {
                         if !readable {
                             *had = right.min(*had)
@@ -320,13 +319,21 @@ impl Given {
                     .or_insert(right);
             }
         }
-        for layered in &confinement.layered {
-            places.entry(layered.path.as_path().components().collect()).or_insert(Right::Write);
+        let layers: Vec<PathBuf> = confinement.layered.iter().map(|layered| plain(&layered.path)).collect();
+        for layer in &layers {
+            places.entry(layer.clone().into_os_string()).or_insert(Right::Write);
         }
-        let plain = |path: &HostPath| path.as_path().components().collect();
         let home = confinement.home.as_ref().map(|home| (plain(&home.target), plain(&home.source)));
         let hollow = confinement.hollow.iter().map(plain).collect();
-        Self { places, hollow, home, open: confinement.reading == Reading::Open }
+        Self { places, layers, hollow, home, open: confinement.reading == Reading::Open }
+    }
+
+    /// What is said of a path itself.
+    fn right(&self, path: &Path) -> Option<Right> {
+        let right = *self.places.get(path.as_os_str())?;
+        // What would be made in a layer is made there.
+        let layered = right != Right::Write && self.layers.iter().any(|layer| path.starts_with(layer));
+        (!layered || path.symlink_metadata().is_ok()).then_some(right)
     }
 
     /// What a path in the home leads to.
@@ -337,7 +344,7 @@ impl Given {
 
     /// Whether a path is refused.
     fn refuses(&self, named: &Named) -> Option<Refused> {
-        let right = named.path.ancestors().find_map(|path| self.places.get(path));
+        let right = named.path.ancestors().find_map(|path| self.right(path));
         let told = |by_name| Refused { path: named.path.clone(), change: named.act.changes(), named: by_name };
         match right {
             Some(Right::Masked) => Some(told(true)),

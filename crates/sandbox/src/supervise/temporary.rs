@@ -88,8 +88,8 @@ fn make_whole(folder: &Path, who: &Who) -> io::Result<()> {
 /// An attribute of what the kernel works in: the number of the mounts that have it, which what a command leaves running has, too. An overlay
 /// keeps attributes of its own in the same way, so it can be set wherever there is one.
 const MOUNTS: &str = "user.writ.mounts";
-/// How many are there before those that nobody has are looked for.
-const WORKS: usize = 16;
+/// How many are there before a run looks for those that nobody has. Making and removing files for every run is dear.
+pub const MANY_WORKS: usize = 256;
 
 /// Notes who has it, for whoever comes when this process is gone.
 pub fn note_mounts(layer: &Path, mounts: u64) -> Result<(), RunError> {
@@ -106,14 +106,15 @@ fn noted_mounts(work: &Path) -> Option<u64> {
     std::str::from_utf8(bytes.get(..length)?).ok()?.parse().ok()
 }
 
-/// Removes what the kernel worked in for processes that are gone, where nothing that they started has it any more.
-pub fn sweep_works(layer: &Path) {
+/// Removes what the kernel worked in for processes that are gone, where nothing that they started has it any more, if there are more than
+/// `most`.
+pub fn sweep_works(layer: &Path, most: usize) {
     let entries = fs::read_dir(layer).into_iter().flatten().flatten();
     let works: Vec<PathBuf> = entries
         .map(|entry| entry.path())
         .filter(|path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(WORK.as_bytes())))
         .collect();
-    if works.len() <= WORKS {
+    if works.len() <= most {
         return;
     }
     // Where nobody can say who is there, nothing is taken from anybody.

@@ -42,11 +42,21 @@ pub fn clone(namespaces: i32) -> Result<Forked, Errno> {
 }
 
 /// Room for the stack of a process that shares memory, and of the copies of it that go on.
-const STACK: usize = 256 << 10;
+pub struct Stack(Vec<MaybeUninit<u128>>);
+
+impl Stack {
+    const SIZE: usize = 256 << 10;
+
+    /// Makes it. It takes no memory until it is used.
+    pub fn new() -> Self {
+        Self(Vec::with_capacity(Self::SIZE / size_of::<u128>()))
+    }
+}
 
 /// Runs `going` in a new process that has this one's memory, not a copy of it: half the time of a copy, each page of which is copied again
-/// when one of both writes to it. This one waits until the other has ended. It must not allocate, or wait for anything another thread held.
-pub fn run_within(mut going: impl FnMut() -> i32) -> Result<Child, Errno> {
+/// when one of both writes to it. This one waits until the other has ended or become another program. It must not allocate, or wait for
+/// anything another thread held.
+pub fn run_within(stack: &mut Stack, mut going: impl FnMut() -> i32) -> Result<Child, Errno> {
     extern "C" fn enter<G: FnMut() -> i32>(going: *mut c_void) -> i32 {
         // SAFETY: it is the pointer that is handed over below, and who owns what it points to waits meanwhile.
         let going = unsafe { &mut *going.cast::<G>() };
@@ -55,14 +65,14 @@ pub fn run_within(mut going: impl FnMut() -> i32) -> Result<Child, Errno> {
     fn entry<G: FnMut() -> i32>(_going: &G) -> extern "C" fn(*mut c_void) -> i32 {
         enter::<G>
     }
-    let mut stack: Vec<MaybeUninit<u128>> = Vec::with_capacity(STACK / size_of::<u128>());
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
     let mut handle: i32 = -1;
     let entry = entry(&going);
-    // SAFETY: the stack grows down from its end, is aligned, and lives until the other process has ended, since with `CLONE_VFORK` this thread
-    // goes on only then. `entry` gets a pointer to `going`, which nobody uses meanwhile. The kernel writes one `int` to `handle`.
+    // SAFETY: the stack grows down from its end, is aligned, and lives until the other process uses this memory no more, since with
+    // `CLONE_VFORK` this thread goes on only then. `entry` gets a pointer to `going`, which nobody uses meanwhile. The kernel writes one `int`
+    // to `handle`.
     let pid = check(libc::c_long::from(unsafe {
-        let top = stack.as_mut_ptr().add(stack.capacity()).cast::<c_void>();
+        let top = stack.0.as_mut_ptr().add(stack.0.capacity()).cast::<c_void>();
         libc::clone(entry, top, flags, (&raw mut going).cast(), &raw mut handle)
     }))?;
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;

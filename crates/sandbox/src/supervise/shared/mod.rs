@@ -22,7 +22,9 @@ use std::sync::Arc;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::hear::Hearing;
-use super::{Guard, Host, Listeners, Mounts, Observer, RunError, Sandbox, identity, outside, prepare, refusals};
+use super::{
+    Guard, Host, Listeners, Mounts, Observer, RunError, Sandbox, identity, outside, prepare, refusals, temporary,
+};
 use crate::confinement::{Confinement, Network, Session, Survivors};
 use crate::features::{Layer, Level};
 use crate::inside::{self, Base, Join};
@@ -53,6 +55,8 @@ pub struct Shared {
     processes: File,
     owners: Option<File>,
     kept: Arc<Kept>,
+    /// Of runs of the same session.
+    layers: Vec<PathBuf>,
 }
 
 impl Shared {
@@ -92,7 +96,14 @@ impl Shared {
         message::send(&ours, Message::Go, &[]).map_err(outside("begin"))?;
         let owners = if who.mapped { Some(identity::owners()?.into()) } else { None };
         let kept = Arc::new(Kept::new(host.state.to_owned()));
-        Ok((Self { holder, _socket: ours, user, network, processes, owners, kept }, listeners))
+        let layers = confinement.layered.iter().map(|layered| layered.layer.as_path().to_owned()).collect();
+        Ok((Self { holder, _socket: ours, user, network, processes, owners, kept, layers }, listeners))
+    }
+
+    /// Gives back what runs would only make again.
+    fn rest(&self) {
+        self.kept.rest();
+        self.layers.iter().for_each(|layer| temporary::sweep_works(layer, 0));
     }
 
     /// The mounts of whoever has this socket in their network; `None` where nobody is found to have it.

@@ -20,7 +20,7 @@ use super::{Book, Shared, kill, lease, packet, same_namespace};
 
 /// How often it is seen whether anything is still running.
 const LOOK: Duration = Duration::from_secs(5);
-/// How long folders that keep a name stay for the next run.
+/// How long folders that keep a name, and those of layers, stay for the next run.
 const REST: Duration = Duration::from_secs(30);
 /// Processes that are no client of anybody: the first of a system, and what stands in for it.
 const NOBODY: i32 = 1;
@@ -76,7 +76,7 @@ impl Shared {
             if !asked {
                 self.kept.look();
                 if counter.lent.load(Ordering::SeqCst) == 0 && last.elapsed() > REST {
-                    self.kept.rest();
+                    self.rest();
                 }
             }
             let left = counter.clients_left();
