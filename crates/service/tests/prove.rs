@@ -115,3 +115,68 @@ fn the_solver_agrees_with_every_request_of_a_small_world() {
     }
     assert!(proved > 20, "{proved} were proved");
 }
+
+fn one(name: &str, lines: &str) -> Level {
+    let linted = lint(format!("AGENT {name}\nAUDIT basic\n{lines}").as_bytes(), name, &Options::default());
+    assert!(!linted.has_errors(), "{:?}\n{lines}", linted.found);
+    Level { agent: linted.agent, rules: linted.rules }
+}
+
+fn result(child: &Level, base: &Level, action: &str) -> &'static str {
+    let answers = prove(child, base).unwrap();
+    let answer = answers.iter().find(|answer| answer.action == action).unwrap();
+    let shown = answer.counterexample.as_ref().map(|shown| Request::parse(writ_core::json::compact(shown).as_bytes()));
+    if let Some(Ok(request)) = shown.filter(|_| answer.result == "refuted") {
+        assert!(child.rules.decide(&child.agent, &request).is_allowed(), "{answer:?}");
+        assert!(!base.decide(child.agent.name_or_default(), &request).is_allowed(), "{answer:?}");
+    }
+    answer.result
+}
+
+/// A sum that is too large errs, and that denies, on either side.
+#[test]
+fn what_is_too_large_is_denied() {
+    const MOST: &str = "9223372036854775807";
+    let policy = |effect: &str, when: &str| {
+        format!("{effect}(principal, action == AgentRC::Action::\"tool.invoke\", resource) when {{ {when} }};\n")
+    };
+    let agent =
+        |name: &str, policies: &[String]| one(name, &format!("TOOL utcp:x\nPOLICY\n{}END\n", policies.concat()));
+    let small = policy("permit", "context.count <= 0");
+    for (child, base, wanted) in [
+        // Where the count is above 0, the sum errs: the child allows none of them.
+        (
+            vec![policy("permit", "true"), policy("forbid", &format!("context.count + {MOST} < 0"))],
+            vec![small.clone()],
+            "proved",
+        ),
+        (
+            vec![policy("permit", "true"), policy("forbid", &format!("context.count + {MOST} < -5"))],
+            vec![policy("permit", "context.count < 0")],
+            "refuted",
+        ),
+        (vec![policy("permit", &format!("context.count + {MOST} > 0"))], vec![small.clone()], "proved"),
+        (vec![policy("permit", &format!("-{MOST} - context.count <= 0"))], vec![small.clone()], "refuted"),
+        (vec![policy("permit", &format!("-{MOST} - 1 - context.count <= 0"))], vec![small.clone()], "proved"),
+        (
+            vec![policy("permit", "context.count * 4000 == 8000")],
+            vec![policy("permit", "context.count == 2")],
+            "proved",
+        ),
+        (
+            vec![policy("permit", "context.count * 4000 >= 8000")],
+            vec![policy("permit", "context.count == 2")],
+            "refuted",
+        ),
+        // What the base's sum denies, the child has to deny, too.
+        (
+            vec![policy("permit", "context.count >= 0")],
+            vec![policy("permit", &format!("context.count + {MOST} > 0"))],
+            "refuted",
+        ),
+        (vec![small.clone()], vec![policy("permit", &format!("context.count + {MOST} >= 0 || true"))], "proved"),
+    ] {
+        let (child, base) = (agent("child", &child), agent("base", &base));
+        assert_eq!(result(&child, &base, "tool.invoke"), wanted, "{}\n{}", child.agent.text, base.agent.text);
+    }
+}

@@ -4,6 +4,7 @@
 //! request impossible, and a counterexample is called one only where both levels decide it so. Page: `spec/agentfile.md`.
 
 mod classes;
+mod ranges;
 mod rewrite;
 
 use std::collections::{BTreeSet, HashSet};

@@ -9,6 +9,8 @@ use cedar_policy::Policy;
 use serde_json::{Map, Value, json};
 use writ_agentfile::cedar::{Action, Kind};
 
+use super::ranges;
+
 /// Most parts of one rewritten policy.
 const MAX_PARTS: usize = 20_000;
 /// Deepest nesting of one.
@@ -34,7 +36,7 @@ pub(super) struct Rewritten {
     pub permits: bool,
     /// When it applies.
     pub applies: Value,
-    /// When it does not read what is not there.
+    /// When it does not read what is not there, and computes no number that is too large.
     pub holds: Value,
 }
 
@@ -251,6 +253,11 @@ impl Walk<'_> {
             _ => {
                 let mut holds = truth(true);
                 let rewritten = self.parts_of(of, deeper, &mut holds)?;
+                if let Some(in_range) = ranges::condition(name, &rewritten) {
+                    // Both operands stand in it twice.
+                    self.parts += ranges::size(&in_range);
+                    holds = and(holds, in_range);
+                }
                 let mut out = Map::new();
                 out.insert(name.clone(), rewritten);
                 let out = Value::Object(out);
@@ -313,11 +320,16 @@ impl Walk<'_> {
     }
 }
 
-/// Whether an expression may err by what it computes: a sum that is too large, a text that is no address.
+/// Whether an expression may err by what it computes, and nothing beside it says when: a product of two that are not known, a text that
+/// is no address.
 pub(super) fn computes(value: &Value) -> bool {
     match value {
         Value::Array(of) => of.iter().any(computes),
         Value::Object(of) => of.iter().any(|(name, value)| {
+            // When such a sum errs is told beside it.
+            if ranges::condition(name, value).is_some() {
+                return computes(value);
+            }
             let plain = [
                 "Value",
                 "Var",
