@@ -5,6 +5,7 @@
 //! chain does not. Page: `spec/agentfile.md`.
 
 mod granted;
+mod network;
 
 use serde::Serialize;
 
@@ -222,23 +223,6 @@ impl Check<'_> {
                 mine,
                 theirs,
             );
-        }
-    }
-
-    fn network(&mut self) {
-        let (child, parent) = (self.child, &self.parent.agent);
-        for (entry, address) in child.destinations() {
-            if !parent.destinations().any(|(_, base)| base.host.eq_ignore_ascii_case(&address.host)) {
-                let message = format!("the host `{}` is none of the base's", address.host);
-                let hosts: Vec<&str> = parent.destinations().map(|(_, base)| base.host.as_str()).collect();
-                let theirs = match parent.destinations().next() {
-                    Some((first, _)) => {
-                        Side { text: format!("hosts: {}", hosts.join(", ")), ..Side::of(parent, first) }
-                    }
-                    None => Side::absent(parent, "no `URL`: no network"),
-                };
-                self.say(MustNot::WidenNetwork, message, Side::of(child, entry), theirs);
-            }
         }
     }
 

@@ -13,7 +13,7 @@ fn level(text: &str, file: &str) -> Level {
 }
 
 const BASE: &str = "AGENT base\nAUDIT all\nTOOL utcp:read\nTOOL utcp:write\nTOOL utcp:shell\nALLOW invoke read\nALLOW invoke write\n\
-                    DENY invoke shell\nURL https://api.example\nURL https://b.example\nMOUNT /w rw\nMOUNT /data ro\n\
+                    DENY invoke shell\nURL https://api.example\nURL https://b.example\nURL http://c.example:8080\nURL https://c.example\nMOUNT /w rw\nMOUNT /data ro\n\
                     CRED t env:T host:api.example host:*.s.example\nRATELIMIT write 20/hour\nTIMEOUT 60\nLIMIT tool_calls 100\n\
                     POLICY\nforbid(principal, action == AgentRC::Action::\"filesystem.read\", resource in AgentRC::Path::\"/w/secret\");\nEND\n";
 
@@ -37,6 +37,8 @@ fn what_stays_within_is_let_through() {
         "AUDIT all\n",
         "AUDIT compliance\nTOOL utcp:read\nALLOW invoke read\n",
         "URL https://api.example/path\n",
+        "URL https://api.example:443\nSERVER s https://B.example:443/x\n",
+        "URL http://c.example:8080\nURL https://c.example\n",
         "MOUNT /w ro\n",
         "MOUNT /w/sub rw\n",
         "MOUNT /data/x ro\n",
@@ -123,6 +125,13 @@ fn each_of_the_seven_is_refused() {
         ),
         ("URL https://evil.example\n", WidenNetwork),
         ("SERVER s https://evil.example\n", WidenNetwork),
+        ("URL https://api.example:8443\n", WidenNetwork),
+        ("URL http://api.example\n", WidenNetwork),
+        ("URL http://api.example:443\n", WidenNetwork),
+        ("SERVER s https://api.example:8443/x\n", WidenNetwork),
+        // A scheme of one line and a port of another are neither's.
+        ("URL https://c.example:8080\n", WidenNetwork),
+        ("URL http://c.example\n", WidenNetwork),
         ("MOUNT /other ro\n", WidenFiles),
         ("MOUNT /data rw\n", WidenFiles),
         ("MOUNT / ro\n", WidenFiles),

@@ -180,3 +180,16 @@ fn what_is_too_large_is_denied() {
         assert_eq!(result(&child, &base, "tool.invoke"), wanted, "{}\n{}", child.agent.text, base.agent.text);
     }
 }
+
+/// A host is declared by the scheme and the port that reach it.
+#[test]
+fn a_host_is_asked_about_by_scheme_and_port() {
+    for (child, base, wanted) in [
+        ("URL https://h.example\n", "URL https://h.example/path\n", "proved"),
+        ("URL https://h.example\n", "URL https://h.example\nURL https://h.example:8443\n", "proved"),
+        ("URL https://h.example:8443\n", "URL https://h.example\n", "refuted"),
+        ("URL http://h.example\n", "URL https://h.example\n", "refuted"),
+    ] {
+        assert_eq!(result(&one("child", child), &one("base", base), "network.egress"), wanted, "{child}{base}");
+    }
+}

@@ -10,10 +10,10 @@ use cedar_policy::{Authorizer, Decision, Entities, Entity, EntityUid, PolicyId};
 use serde::Serialize;
 use writ_core::json::{Object, Value};
 
-use super::request::{BadRequest, Request, uid};
+use super::request::{BadRequest, Request, uid, whole};
 use super::rules::Rules;
 use crate::agent::Agent;
-use crate::directive::{Cred, Directive, Inject};
+use crate::directive::{Address, Cred, Directive, Inject};
 use crate::names::{Resolved, resolve, tool_name};
 use crate::reference::{absolute_path, host_matches, is_host, path_within};
 
@@ -252,7 +252,14 @@ fn undeclared(agent: &Agent, request: &Request) -> Option<String> {
             }
             cred.is_some()
         }
-        "network.egress" => agent.destinations().any(|(_, address)| host_matches(&address.host, id)),
+        "network.egress" => {
+            let known: Vec<&Address> =
+                agent.destinations().map(|(_, to)| to).filter(|to| host_matches(&to.host, id)).collect();
+            if !known.is_empty() && !known.iter().any(|to| is_way(request, to)) {
+                return Some(format!("`{id}` is not declared by the scheme and port of the request"));
+            }
+            !known.is_empty()
+        }
         "filesystem.read" => agent.mounts().any(|(_, (path, _))| path_within(id, path)),
         "filesystem.write" => {
             // The nearest mount says whether it may be written.
@@ -273,6 +280,13 @@ fn undeclared(agent: &Agent, request: &Request) -> Option<String> {
         _ => true,
     };
     (!declared).then(|| format!("`{id}` is not declared for `{name}`"))
+}
+
+/// Whether what a request says of scheme and port is how an address is reached; what it does not say fits.
+fn is_way(request: &Request, to: &Address) -> bool {
+    let port = request.context.get("port").map(whole);
+    request.text("scheme").is_none_or(|scheme| scheme.is_empty() || scheme == to.scheme)
+        && port.is_none_or(|port| port == Some(i64::from(to.port)))
 }
 
 /// What a resource lies in: a path in its folders, a host in its domains.

@@ -103,7 +103,7 @@ impl Request {
 }
 
 /// A whole number that JSON holds exactly.
-fn whole(value: &Value) -> Option<i64> {
+pub(super) fn whole(value: &Value) -> Option<i64> {
     let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
     format!("{number:.0}").parse().ok().filter(|number: &i64| (-MAX_NUMBER..=MAX_NUMBER).contains(number))
 }

@@ -163,8 +163,31 @@ fn well_formed(action: &Action) -> Vec<String> {
     out
 }
 
-/// What has to hold of the context, in Cedar, for a secret to be declared.
-pub(super) fn bound(agent: &Agent, name: &str) -> Option<String> {
+/// What has to hold of the context, in Cedar, for a resource that an agent declares to be declared for the request.
+pub(super) fn bound(action: &Action, agent: &Agent, name: &str) -> Option<String> {
+    match action.name {
+        "cred.resolve" => secret(agent, name),
+        "network.egress" => reached(agent, name),
+        _ => None,
+    }
+}
+
+/// A host, by what a request says of scheme and port.
+fn reached(agent: &Agent, host: &str) -> Option<String> {
+    let known = agent.destinations().filter(|(_, to)| host_matches(&to.host, host));
+    let ways: BTreeSet<String> = known
+        .map(|(_, to)| {
+            let (scheme, port) = (quoted(&to.scheme), to.port);
+            let scheme =
+                format!("if context has scheme then context.scheme == \"\" || context.scheme == {scheme} else true");
+            format!("(({scheme}) && (if context has port then context.port == {port} else true))")
+        })
+        .collect();
+    (!ways.is_empty()).then(|| ways.into_iter().collect::<Vec<_>>().join(" || "))
+}
+
+/// A secret, by its hosts and its place in a request.
+fn secret(agent: &Agent, name: &str) -> Option<String> {
     let (_, cred) = agent.creds().find(|(_, cred)| cred.name == name)?;
     let host = |host: &String| match host.strip_prefix('*') {
         Some(domain) => format!("context.host like {}", pattern("*", domain, "")),

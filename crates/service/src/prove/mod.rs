@@ -233,14 +233,14 @@ impl Question<'_> {
             return Ok(Some(self.said("refuted", Some(shown(&one)), None)));
         }
         let base = self.held(&one, &class.within)?;
-        if base.allows && !self.is_secret() {
+        let mine = bound(self.action, &self.child.agent, &own.resource);
+        let theirs = bound(self.action, &self.base.agent, &own.resource);
+        if base.allows && mine == theirs {
             return Ok(None);
         }
         let (mut domain, mut ceiling) = (class.when.clone(), Vec::new());
-        if self.is_secret() {
-            domain.extend(bound(&self.child.agent, &own.resource));
-            ceiling.extend(bound(&self.base.agent, &own.resource));
-        }
+        domain.extend(mine);
+        ceiling.extend(theirs);
         // Names that all policies leave alone are one question.
         if !asked.insert(format!("{:?}{:?}{domain:?}{ceiling:?}", child.policies, base.policies)) {
             return Ok(None);
@@ -267,11 +267,6 @@ impl Question<'_> {
         Ok(last.map(|unreal| self.unreal(&unreal)))
     }
 
-    /// Whether what is declared of it depends on the request's host.
-    fn is_secret(&self) -> bool {
-        self.action.name == "cred.resolve"
-    }
-
     fn unreal(&self, request: &Request) -> Answer {
         let why = "the solver's request is none that could be made, or is decided otherwise by the levels themselves";
         self.said("unknown", Some(shown(request)), Some(why.to_owned()))
@@ -282,7 +277,7 @@ impl Question<'_> {
         let resource = match one.declared_by(&self.base.agent) {
             Ok(own) => own.resource,
             // Which hosts it is bound to is asked with the context.
-            Err(_) if bound(&self.base.agent, &one.resource).is_some() && self.is_secret() => one.resource.clone(),
+            Err(_) if bound(self.action, &self.base.agent, &one.resource).is_some() => one.resource.clone(),
             Err(_) => return Ok(Left::default()),
         };
         let (name, child) = (self.base.agent.name_or_default(), self.child.agent.name_or_default());
