@@ -7,7 +7,7 @@ use writ_core::Digest;
 
 use crate::diagnostic::Place;
 use crate::directive::{Address, Audit, Base, Block, Cred, Directive, Function, Mcp, Mode, Sop};
-use crate::lines::Token;
+use crate::lines::{Token, lines};
 use crate::reference::ToolRef;
 
 /// One directive with its place.
@@ -61,6 +61,13 @@ impl Agent {
     /// SHA-256 of the file's bytes.
     pub fn digest(&self) -> Digest {
         Digest::of(self.text.as_bytes())
+    }
+
+    /// The place of what stands on a line: its directive's name, or in a block all of it.
+    pub fn line_place(&self, number: usize) -> Place {
+        let named = self.entries.iter().find(|entry| entry.line() == number);
+        let whole = || lines(&self.text).find(|line| line.number == number).map(|line| line.whole());
+        named.map(|entry| entry.keyword.place).or_else(whole).unwrap_or(Place::START)
     }
 
     /// The entries that `pick` wants something of, with what it wants.

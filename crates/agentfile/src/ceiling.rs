@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::agent::{Agent, Entry};
 use crate::cedar::{Decided, Request, Rules};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Place};
 use crate::directive::{Audit, Cred, Directive, Inject, Mode, Rate, Toolset};
 use crate::names::{Resolved, resolve, tool_name};
 use crate::reference::{host_within, path_within};
@@ -124,8 +124,9 @@ pub struct Violation {
 impl Violation {
     /// The same as a finding about the child's file.
     pub fn diagnostic(&self, child: &Agent) -> Diagnostic {
-        let at = child.entries.iter().find(|entry| Some(entry.line()) == self.child.line);
-        let place = at.map_or(crate::diagnostic::Place::START, |entry| entry.keyword.place);
+        // Of a base that exceeds its own base, the line is in another file.
+        let own = self.child.line.filter(|_| self.child.file == child.file);
+        let place = own.map_or(Place::START, |line| child.line_place(line));
         let message = format!("{}: here {}, in the base {}", self.message, self.child.shown(), self.parent.shown());
         Diagnostic::error(self.rule.code(), place, message, "stay within the base, or have its owners widen it")
     }

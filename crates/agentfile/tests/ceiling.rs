@@ -157,6 +157,35 @@ fn each_of_the_seven_is_refused() {
 }
 
 #[test]
+fn a_violation_quotes_how_both_sides_reach_a_host() {
+    let found = violations(&child("URL https://c.example:8443\n").agent, &level(BASE, "base"));
+    let [one] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!(one.message, "`c.example` is reached by https on port 8443");
+    assert_eq!(one.child.text, "URL https://c.example:8443");
+    assert_eq!(one.parent.text, "URL http://c.example:8080: by http on port 8080, https on port 443");
+    assert_eq!(one.parent.line, Some(11));
+}
+
+/// What stands in a block is told at its own line, and what is wrong with a base at no line of the child.
+#[test]
+fn a_violation_is_told_where_it_stands() {
+    let delegates = "POLICY\n\n  permit(principal, action == AgentRC::Action::\"agent.delegate\", resource);\nEND\n";
+    let own = child(delegates);
+    let told = |found: &[ceiling::Violation]| {
+        let places = found.iter().map(|one| one.diagnostic(&own.agent).place);
+        places.map(|place| (place.line, place.column)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&violations(&own.agent, &level(BASE, "base"))), [(4, 3)]);
+    assert_eq!(
+        told(&violations(&child("AUDIT all\nURL https://evil.example\n").agent, &level(BASE, "base"))),
+        [(3, 1)]
+    );
+    let middle = level(&format!("AGENT middle\nAUDIT all\n{delegates}"), "middle");
+    let found = chain_violations(&own.agent, &[middle, level(BASE, "base")]);
+    assert_eq!(told(&found), [(1, 1), (4, 3)]);
+}
+
+#[test]
 fn a_chain_holds_at_every_level() {
     let middle =
         level("AGENT middle\nAUDIT all\nTOOL utcp:read\nALLOW invoke read\nURL https://api.example\n", "middle");
