@@ -3,9 +3,9 @@
 //! Owns the lexical rules: line ends, the byte order mark, comments, white space, what may not stand in a token. Knows no directive.
 //! Invariant: what stands in a token stands in the file at the token's span, byte for byte. Page: `spec/agentfile.md`.
 
-use writ_core::Span;
+use writ_core::{Span, visible};
 
-use crate::diagnostic::{Diagnostic, Place};
+use crate::diagnostic::{Diagnostic, Place, Severity};
 
 /// Largest file, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -139,6 +139,7 @@ impl Line<'_> {
                 "take it out",
             ));
         }
+        self.check_unseen(Severity::Error, found);
         for token in tokens {
             if let Some((at, sign)) = token.text.char_indices().find(|(_, c)| matches!(c, '"' | '\'' | '`')) {
                 let place = Place {
@@ -160,6 +161,17 @@ impl Line<'_> {
                 found.push(Diagnostic::error("continuation", token.place, message, help));
             }
         }
+    }
+
+    /// Letters that show the text around them in another order or on another line than it is read, or are not seen at all.
+    pub fn check_unseen(&self, severity: Severity, found: &mut Vec<Diagnostic>) {
+        // These two join letters of scripts and pictures: they move nothing.
+        let misleads = |c: char| visible::is_unseen(c) && !c.is_control() && !matches!(c, '\u{200c}' | '\u{200d}');
+        let Some((at, c)) = self.text.char_indices().find(|(_, c)| misleads(*c)) else { return };
+        let message = format!("U+{:04X}, which is not seen and may show the text as another", u32::from(c));
+        let help = "take it out: who reviews the file sees something else than what is read";
+        let place = self.place(at, at + c.len_utf8());
+        found.push(Diagnostic { code: "unseen-character", severity, place, message, help: help.to_owned() });
     }
 
     /// NUL, which may stand nowhere.

@@ -5,7 +5,7 @@
 //! Page: `spec/agentfile.md`.
 
 use crate::agent::{Agent, Entry};
-use crate::diagnostic::{Diagnostic, Place};
+use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::directive::{self, Block, DIRECTIVES, Directive, Sop, known};
 use crate::lines::{Line, Token, lines, readable};
 use crate::reference::is_name;
@@ -35,7 +35,7 @@ pub fn parse_with(bytes: &[u8], name: &str, options: &Options) -> (Agent, Vec<Di
         Err(error) => return (agent, vec![error]),
     };
     text.clone_into(&mut agent.text);
-    let mut reader = Reader { options, agent, found: Vec::new(), open: None };
+    let mut reader = Reader { options, agent, found: Vec::new(), open: None, unseen: false };
     for line in lines(text) {
         if reader.found.len() > MAX_FOUND {
             break;
@@ -62,12 +62,22 @@ struct Reader<'a> {
     agent: Agent,
     found: Vec<Diagnostic>,
     open: Option<Open>,
+    /// Whether letters that are not seen were told of a procedure.
+    unseen: bool,
 }
 
 impl Reader<'_> {
     fn line(&mut self, line: &Line<'_>) {
         if let Some(open) = &mut self.open {
             line.check_nul(&mut self.found);
+            if open.words.is_empty() {
+                line.check_unseen(Severity::Error, &mut self.found);
+            } else if !self.unseen {
+                // A procedure may be in a language that is written from right to left. Told once: many findings end the reading.
+                let before = self.found.len();
+                line.check_unseen(Severity::Warning, &mut self.found);
+                self.unseen = self.found.len() > before;
+            }
             if line.text.trim_matches([' ', '\t']) == "END" {
                 self.close();
             } else {
@@ -228,5 +238,39 @@ fn unknown_help(name: &str) -> String {
     match near {
         Some((distance, near)) if distance <= 2 => format!("did you mean `{near}`?"),
         _ => "the directives are in `spec/agentfile.md`; others are `X-<vendor>-<NAME>`, where enabled".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unseen(text: &str) -> Vec<(Severity, usize, usize)> {
+        let (_, found) = parse(text.as_bytes(), "Agentfile");
+        let told = found.into_iter().filter(|one| one.code == "unseen-character");
+        told.map(|one| (one.severity, one.place.line, one.place.column)).collect()
+    }
+
+    /// What people see of a file is what is read of it.
+    #[test]
+    fn letters_that_are_not_seen_are_told() {
+        for c in ['\u{202e}', '\u{2066}', '\u{200f}', '\u{61c}', '\u{2028}', '\u{200b}', '\u{feff}', '\u{e0041}'] {
+            assert_eq!(unseen(&format!("AGENT a\n# x{c}y\n")), [(Severity::Error, 2, 4)], "{c:?}");
+            assert_eq!(unseen(&format!("AGENT a # {c}\n")), [(Severity::Error, 1, 11)], "{c:?}");
+            assert_eq!(unseen(&format!("AGENT a{c}\n")), [(Severity::Error, 1, 8)], "{c:?}");
+            assert_eq!(
+                unseen(&format!("POLICY\n// {c}\n\"{c}\"\nEND\n")),
+                [(Severity::Error, 2, 4), (Severity::Error, 3, 2)]
+            );
+            assert_eq!(unseen(&format!("SOP x\nhi\n{c}{c}\n{c}\nEND\n")), [(Severity::Warning, 3, 1)]);
+        }
+        for text in ["\u{feff}AGENT a\n", "# Grüße, 日本 👩\u{200d}🚀 שלום\n", "SOP x\nن\u{200c}م\nEND\n"]
+        {
+            assert_eq!(unseen(text), [], "{text}");
+        }
+        // Many of them hide no directive behind them.
+        let many = "SOP x\n\u{200f}\nEND\n".repeat(2 * MAX_FOUND);
+        let (agent, found) = parse(format!("{many}AGENT a\n").as_bytes(), "Agentfile");
+        assert!(agent.name() == Some("a") && found.len() == 1, "{found:?}");
     }
 }
