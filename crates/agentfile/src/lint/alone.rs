@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use crate::agent::{Agent, Entry};
 use crate::diagnostic::{Diagnostic, Place};
-use crate::directive::{Base, Bundle, Class, Directive, Sop, known};
+use crate::directive::{Base, Class, Directive, Unit, known};
+use crate::names::{Names, Resolved};
 use crate::reference::host_matches;
 
 pub(super) fn check(agent: &Agent, found: &mut Vec<Diagnostic>) {
@@ -83,37 +84,101 @@ fn is_label(name: &str) -> bool {
 }
 
 /// What may stand once: the key that a second one has in common with the first, and what it is in words.
-fn key(entry: &Entry) -> Option<(String, String)> {
+fn key(names: &Names<'_>, entry: &Entry) -> Option<(String, String)> {
     let name = entry.keyword.text.as_str();
     if known(name).is_some_and(|known| known.single) {
         return Some((name.to_owned(), format!("a second `{name}`")));
     }
     let of = |what: &str| Some((format!("{name} {what}"), format!("a second `{name}` of `{what}`")));
+    let timed = |what: &str, unit: &str| of(what).map(|(key, words)| (format!("{key} {unit}"), words));
     match &entry.directive {
         Directive::Cred(cred) => of(&cred.name),
         Directive::Mount { path, .. } => of(path),
         Directive::Bind { target, .. } => of(target),
         Directive::Server { name, .. } | Directive::Memory { name, .. } => of(name),
-        Directive::Limit { name, unit, .. } => {
-            of(name).map(|(key, words)| (format!("{key} {}", unit.map_or("", crate::directive::Unit::as_str)), words))
-        }
-        Directive::RateLimit { tool, rate } => {
-            of(tool).map(|(key, words)| (format!("{key} {}", rate.unit.as_str()), words))
-        }
-        Directive::Sop(Sop::Inline { name, .. } | Sop::Reference { bundle: Bundle::Named { name } }) => of(name),
+        Directive::Limit { name, unit, .. } => timed(name, unit.map_or("", Unit::as_str)),
+        Directive::RateLimit { tool, rate } => match names.resolve(tool) {
+            Resolved::Tool(tool) => timed(&tool.to_string(), rate.unit.as_str()),
+            Resolved::Later(_) | Resolved::Ambiguous(_) | Resolved::Unknown => timed(tool, rate.unit.as_str()),
+        },
+        // Policies, locks and packages know these by their names alone.
+        Directive::Sop(sop) => of(sop.name()),
+        Directive::Skill(skill) => of(skill.name()),
+        Directive::Function(function) => of(function.name()),
+        Directive::Mcp(mcp) => of(mcp.name()),
         _ => None,
     }
 }
 
 fn doubles(agent: &Agent, found: &mut Vec<Diagnostic>) {
-    let mut seen: HashMap<String, usize> = HashMap::new();
+    let names = Names::of(agent);
+    let (mut seen, mut lines): (HashMap<String, usize>, HashMap<String, usize>) = (HashMap::new(), HashMap::new());
     for entry in &agent.entries {
-        let Some((key, words)) = key(entry) else { continue };
+        let place = entry.keyword.place;
+        let Some((key, words)) = key(&names, entry) else {
+            if entry.opens_block() {
+                continue;
+            }
+            if let Some(first) = lines.get(&entry.quoted()) {
+                let message = format!("`{}` says what line {first} says", entry.quoted());
+                found.push(Diagnostic::warning("repeated", place, message, "take one of them out"));
+            } else {
+                lines.insert(entry.quoted(), entry.line());
+            }
+            continue;
+        };
         if let Some(first) = seen.get(&key) {
             let help = format!("the first is on line {first}: keep one of them");
-            found.push(Diagnostic::error("duplicate", entry.keyword.place, words, help));
+            found.push(Diagnostic::error("duplicate", place, words, help));
         } else {
             seen.insert(key, entry.line());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Options, lint};
+
+    fn codes(lines: &str) -> Vec<(&'static str, usize)> {
+        let text = format!("AGENT a\nCMD run\nAUDIT all\n{lines}");
+        let linted = lint(text.as_bytes(), "Agentfile", &Options::default());
+        let told = linted.found.into_iter().filter(|one| ["duplicate", "repeated"].contains(&one.code));
+        told.map(|one| (one.code, one.place.line)).collect()
+    }
+
+    #[test]
+    fn what_is_known_by_its_name_stands_once() {
+        for lines in [
+            "SKILL ./a/x\nSKILL ./b/x\n",
+            "SKILL x\nSKILL ghcr.io/o/x:1\n",
+            "FUNCTION ./a.py:f\nFUNCTION ./b.py:f\n",
+            "FUNCTION f\nFUNCTION ./b.py:f\n",
+            "MCP registry://m/a@1\nMCP registry://n/a@2\n",
+            "SOP ./a/x.md\nSOP ./b/x.md\n",
+            "SOP ./a/x.md\nSOP x\nhi\nEND\n",
+        ] {
+            assert_eq!(codes(lines), [("duplicate", 5)], "{lines}");
+        }
+        let rates = "TOOL utcp:x\nRATELIMIT x 1/sec\nRATELIMIT utcp:x 2/sec\n";
+        assert_eq!(codes(rates), [("duplicate", 6)]);
+        for lines in [
+            "SKILL ./a/x\nSKILL ./a/y\n",
+            "FUNCTION ./a.py:f\nFUNCTION ./a.py:g\n",
+            "MCP a\nMCP b\nSERVER a https://a.example\n",
+            "TOOL utcp:x\nRATELIMIT x 1/sec\nRATELIMIT utcp:x 2/hour\n",
+            "TOOL utcp:x\nTOOL other:x\nRATELIMIT utcp:x 1/sec\nRATELIMIT other:x 1/sec\n",
+        ] {
+            assert_eq!(codes(lines), [], "{lines}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_says_nothing_more_is_told() {
+        for line in ["TOOL utcp:x", "URL https://a.example", "TOOLSET a:b", "OPTIMIZER a", "PLUGIN a"] {
+            assert_eq!(codes(&format!("{line}\n{line} # again\n")), [("repeated", 5)], "{line}");
+        }
+        assert_eq!(codes("TOOL utcp:x\nTOOL utcp:y\nURL https://a.example\nURL https://a.example/x\n"), []);
+        assert_eq!(codes("POLICY\nEND\nPOLICY\nEND\n"), []);
     }
 }
