@@ -6,7 +6,7 @@ use writ_agentfile::{Diagnostic, Linted, Options, Severity, ceiling};
 use writ_core::json::Value;
 use writ_core::visible;
 
-use super::{base, open};
+use super::{base, read, unreadable};
 use crate::args::{LintArgs, LintFormat};
 use crate::commands::sarif::{document, object};
 use crate::exit::Failure;
@@ -24,7 +24,15 @@ struct Document<'a> {
 
 /// Prints the findings; errors are a no.
 pub fn run(args: &LintArgs) -> Result<(), Failure> {
-    let mut linted = open(&args.file, &Options { extensions: args.extension.clone() })?;
+    let options = Options { extensions: args.extension.clone() };
+    let mut linted = read(&args.file, &options)?;
+    if let Some(why) = unreadable(&linted) {
+        // Whoever reads the findings as a document gets one in any case.
+        if !matches!(args.format, LintFormat::Human) {
+            print(&linted, args.format);
+        }
+        return Err(why);
+    }
     let unknown = args.base.is_empty() && base::is_named(&linted.agent) && base::lock(&args.file)?.is_none();
     if unknown {
         output::note(format!(
@@ -35,10 +43,15 @@ pub fn run(args: &LintArgs) -> Result<(), Failure> {
     let chain = if unknown { Vec::new() } else { base::inherited(&args.file, &linted.agent, &args.base)? };
     let beyond = ceiling::chain_violations(&linted.agent, &chain);
     linted.found.extend(beyond.iter().map(|found| found.diagnostic(&linted.agent)));
+    print(&linted, args.format);
+    if linted.has_errors() { Err(Failure::No) } else { Ok(()) }
+}
+
+fn print(linted: &Linted, format: LintFormat) {
     let (errors, warnings) = linted.counts();
-    match args.format {
+    match format {
         LintFormat::Human => {
-            tell(&linted, false);
+            tell(linted, false);
             if errors + warnings == 0 {
                 output::line(format!("{} {}: nothing to say", output::good("✓"), linted.agent.file));
             }
@@ -50,9 +63,8 @@ pub fn run(args: &LintArgs) -> Result<(), Failure> {
             warnings,
             diagnostics: &linted.found,
         }),
-        LintFormat::Sarif => output::print_json(&sarif(&linted)),
+        LintFormat::Sarif => output::print_json(&sarif(linted)),
     }
-    if errors == 0 { Ok(()) } else { Err(Failure::No) }
 }
 
 /// Findings as a person wants them: each with its line of the file.

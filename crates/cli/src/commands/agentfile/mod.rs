@@ -40,19 +40,23 @@ pub fn run(command: &AgentfileCommand) -> Result<(), Failure> {
 
 /// A file, linted; what is no text at all is malformed.
 pub fn open(file: &Path, options: &Options) -> Result<Linted, Failure> {
-    let bytes = input::bytes(file)?;
-    let linted = writ_agentfile::lint(&bytes, &file.to_string_lossy(), options);
-    match linted.found.as_slice() {
-        [only] if linted.agent.text.is_empty() && only.is_error() => Err(Failure::malformed(format!(
-            "{}:{}:{}: {}: {}",
-            file.display(),
-            only.place.line,
-            only.place.column,
-            only.message,
-            only.help
-        ))),
-        _ => Ok(linted),
+    let linted = read(file, options)?;
+    match unreadable(&linted) {
+        Some(why) => Err(why),
+        None => Ok(linted),
     }
+}
+
+fn read(file: &Path, options: &Options) -> Result<Linted, Failure> {
+    Ok(writ_agentfile::lint(&input::bytes(file)?, &file.to_string_lossy(), options))
+}
+
+/// Why a file is no text at all.
+fn unreadable(linted: &Linted) -> Option<Failure> {
+    let [only] = linted.found.as_slice() else { return None };
+    let (file, place) = (&linted.agent.file, only.place);
+    (linted.agent.text.is_empty() && only.is_error())
+        .then(|| Failure::malformed(format!("{file}:{}:{}: {}: {}", place.line, place.column, only.message, only.help)))
 }
 
 /// A file without errors.
