@@ -98,12 +98,15 @@ fn decide_all(
         return if allowed { Ok(()) } else { Err(Failure::No) };
     }
     let mut stdin = BufReader::with_capacity(1 << 16, std::io::stdin());
-    let (mut denied, mut wrong, mut open) = (false, 0, Vec::new());
+    let (mut denied, mut wrong, mut blank, mut open) = (false, 0, 0, Vec::new());
     for number in 1.. {
         let Some(line) = input::line(&mut stdin, MAX_LINE)? else { break };
         let request = match line {
             Line::Whole(line) => Request::parse(&line).map_err(|error| error.to_string()),
-            Line::Blank => continue,
+            Line::Blank => {
+                blank += 1;
+                continue;
+            }
             Line::TooLong => Err(format!("longer than {MAX_LINE} bytes")),
         };
         let (request, answer) = match request {
@@ -124,6 +127,10 @@ fn decide_all(
         }
     }
     tell(&mut open, own, record)?;
+    if blank > 0 {
+        // Whoever pairs lines with answers has to know.
+        output::note(format!("writ: {blank} blank lines are no requests, and have no answers"));
+    }
     match (wrong, denied) {
         (0, false) => Ok(()),
         (0, true) => Err(Failure::No),
