@@ -207,9 +207,10 @@ fn extend(root: &Path, cwd: &Path, file: &Path, observe: bool) -> Result<(), Fai
     let text = writ_agentfile::extending(&linted.agent, name, &format!("./{}", inside.display()), observe);
     let path = root.join(".aflock");
     fs::write(&path, text).map_err(|error| Failure::could_not(format!("{}: {error}", path.display())))?;
-    output::line(format!("{} wrote {}, which extends {}", output::good("✓"), path.display(), inside.display()));
     // One that cannot be used is not left behind: it would deny every call.
-    policy::open(&path, None).map(drop).inspect_err(|_why| drop(fs::remove_file(&path)))
+    policy::open(&path, None).inspect_err(|_why| drop(fs::remove_file(&path)))?;
+    output::line(format!("{} wrote {}, which extends {}", output::good("✓"), path.display(), inside.display()));
+    Ok(())
 }
 
 /// The program as the settings name it: by name where `PATH` leads to this very file, else by its place.
