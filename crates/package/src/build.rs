@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use writ_agentfile::directive::{Bundle, Directive, Function, Sop};
 use writ_agentfile::lock::Locked;
 use writ_agentfile::{Agent, Diagnostic, Linted, Lock, Options, lint};
-use writ_core::{Timestamp, json, regular_file, secret};
+use writ_core::{Timestamp, json, regular_file};
 
 use crate::config::Config;
+use crate::form::{MAX_TEXT, secret_line};
 use crate::layer::{Files, LayerError, OWN, gather, pack};
 use crate::layout::{Layout, LayoutError};
 use crate::manifest::{Annotations, Descriptor, Manifest};
@@ -52,8 +53,6 @@ pub const RISK_TIER: &str = "io.agentrc.risk.tier";
 const AGENTFILE_VERSION: &str = "io.agentrc.agentfile.version";
 /// The version of an Agentfile that names none.
 const DEFAULT_SYNTAX: &str = "agentrc.agentfile/v0.1";
-/// Largest file that is looked at for secrets.
-const MAX_TEXT: u64 = 4 << 20;
 
 /// What people say of a package.
 #[derive(Clone, Debug, Default)]
@@ -327,14 +326,6 @@ fn without_secrets(files: &Files, known: &[PathBuf]) -> Result<(), BuildError> {
         if known.iter().any(|one| path.ends_with(one)) {
             continue;
         }
-        let base = name.rsplit('/').next().unwrap_or(name);
-        let named = base == ".env"
-            || base.starts_with(".env.") && base != ".env.example"
-            || base == ".netrc"
-            || base.starts_with("id_ed25519") && !base.ends_with(".pub");
-        if named {
-            return Err(BuildError::Secret { path: path.clone(), line: 1 });
-        }
         let size = path.metadata().map_or(0, |found| found.len());
         let bytes = if size > MAX_TEXT {
             Vec::new()
@@ -345,10 +336,8 @@ fn without_secrets(files: &Files, known: &[PathBuf]) -> Result<(), BuildError> {
                 source,
             })?
         };
-        let Ok(text) = std::str::from_utf8(&bytes) else { continue };
-        let is_secret = |line: &str| secret::has_token(line) || line.contains("PRIVATE KEY-----");
-        if let Some(at) = text.lines().position(is_secret) {
-            return Err(BuildError::Secret { path: path.clone(), line: at + 1 });
+        if let Some(line) = secret_line(name, &bytes) {
+            return Err(BuildError::Secret { path: path.clone(), line });
         }
     }
     Ok(())

@@ -17,6 +17,7 @@ use crate::build::{
 };
 use crate::config::Config;
 use crate::content;
+use crate::covered::Covered;
 use crate::layer::{self, Budget, Entry, LayerError};
 use crate::layout::{Layout, LayoutError};
 use crate::manifest::{Descriptor, Document, Manifest};
@@ -174,7 +175,7 @@ pub fn check(layout: &Layout, descriptor: &Descriptor) -> Result<Package, CheckE
     if let Some(layer) = out_of_place(&manifest, &linted.agent) {
         return Err(not_one(&format!("{layer} is none that its Agentfile has, or not in its order")));
     }
-    let files = files(layout, &layers, &|path| content::is_read(path, &lock))?;
+    let files = files(layout, &layers, &Covered::of(&linted.agent, &lock), &|path| content::is_read(path, &lock))?;
     content::hold(&linted, &lock, &files).map_err(CheckError::Content)?;
     Ok(Package { descriptor: descriptor.clone(), manifest, linted, lock, config, layers, files })
 }
@@ -264,10 +265,11 @@ fn annotations(manifest: &Manifest, config: &Config, lock: &Lock) -> Result<(), 
     Ok(())
 }
 
-/// All files of all layers; one path in two layers is an error.
+/// All files of all layers; one path in two layers is an error, and so is a file that its layer is not for.
 fn files(
     layout: &Layout,
     layers: &[Descriptor],
+    covered: &Covered,
     read: &dyn Fn(&str) -> bool,
 ) -> Result<BTreeMap<String, Entry>, CheckError> {
     let (mut out, mut budget) = (BTreeMap::new(), Budget::default());
@@ -275,6 +277,10 @@ fn files(
         for (path, entry) in layer::list(layout, one, &mut budget, read).map_err(CheckError::Layer)? {
             if layer::OWN.contains(&path.as_str()) {
                 return Err(CheckError::Content(format!("`{path}` is in a layer of files, and has one of its own")));
+            }
+            if !covered.holds(one, &path) {
+                let title = writ_core::visible::line(one.annotation(TITLE).unwrap_or_default()).into_owned();
+                return Err(CheckError::Content(format!("`{path}` is in `{title}`, and its lock pins no such file")));
             }
             if out.insert(path.clone(), entry).is_some() {
                 return Err(CheckError::Content(format!("`{path}` is in two layers")));

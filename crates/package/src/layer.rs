@@ -283,6 +283,11 @@ fn read_archive(
         let path = entry.path().map_err(told)?.into_owned();
         let kind = entry.header().entry_type();
         if kind.is_dir() {
+            // Nothing is made of it; to others it may lead elsewhere.
+            let folder = path.to_str().map(|text| text.trim_end_matches('/'));
+            if !folder.is_some_and(|text| matches!(text, "." | "") || is_plain(text.trim_start_matches("./"))) {
+                return Err(wrong(format!("`{}` is no path below a folder", path.display())));
+            }
             continue;
         }
         let named = path.to_str().filter(|text| is_plain(text) && only_names(&path));

@@ -10,6 +10,8 @@ pub mod bundled;
 pub mod check;
 pub mod config;
 mod content;
+mod covered;
+pub mod form;
 pub mod layer;
 pub mod layout;
 pub mod manifest;

@@ -16,7 +16,7 @@ use writ_evidence::signer::Signer;
 use writ_package::bundled::{self, PROVENANCE, SBOM, SIGNATURE, Said};
 use writ_package::check::{Package, check};
 use writ_package::provenance::Provenance;
-use writ_package::{Descriptor, Layout, LayoutError, Reference};
+use writ_package::{Descriptor, Layout, LayoutError, Reference, form};
 
 use super::report::{Outcome, Phase, Standing, Status};
 pub use worth::Believed;
@@ -210,7 +210,8 @@ pub fn package(
     };
     let held =
         format!("{} blobs, Agentfile, lock, policy, config and annotations agree", package.manifest.layers.len() + 2);
-    report.phases.push(phase("content", Outcome::Passed, held));
+    let findings = form::findings(layout, &package)?;
+    report.phases.push(Phase { findings, ..phase("content", Outcome::Passed, held) });
     report.name = Some(package.config.name.clone());
     report.risk = Some(package.config.report.tier);
     report.phases.push(inheritance(&package, parents));
