@@ -144,8 +144,10 @@ struct Difference<'a> {
     risk: [&'static str; 2],
     more: Vec<Change<'a>>,
     less: Vec<Change<'a>>,
-    /// Files that are new, or hold something else.
+    /// Files that are new, hold something else, or may be run where they could not.
     changed: Vec<&'a str>,
+    /// Files that are there no more.
+    removed: Vec<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -188,10 +190,11 @@ fn diff(before: &Package, after: &Package, args: &InspectArgs) -> Result<(), Fai
     let (mut more, mut less) = (new.beyond(old), old.beyond(new));
     more.extend(parts(after, before));
     less.extend(parts(before, after));
-    let changed = |path: &&String| {
-        before.files.get(*path).map(|file| file.digest) != after.files.get(*path).map(|file| file.digest)
-    };
-    let files: Vec<&str> = after.files.keys().filter(changed).map(String::as_str).collect();
+    let held = |package: &Package, path: &str| package.files.get(path).map(|file| (file.digest, file.run));
+    let changed = |path: &&str| held(before, path) != held(after, path);
+    let changed: Vec<&str> = after.files.keys().map(String::as_str).filter(changed).collect();
+    let removed = before.files.keys().filter(|path| !after.files.contains_key(*path));
+    let removed: Vec<&str> = removed.map(String::as_str).collect();
     if args.format.is_json() {
         output::print_json(&Difference {
             before: before.descriptor.digest,
@@ -199,7 +202,8 @@ fn diff(before: &Package, after: &Package, args: &InspectArgs) -> Result<(), Fai
             risk: [old.tier.as_str(), new.tier.as_str()],
             more: shown(&more),
             less: shown(&less),
-            changed: files,
+            changed,
+            removed,
         });
     } else {
         output::line(format!("risk {} → {}", tier(old.tier), tier(new.tier)));
@@ -215,8 +219,10 @@ fn diff(before: &Package, after: &Package, args: &InspectArgs) -> Result<(), Fai
         if more.is_empty() && less.is_empty() {
             output::line("it asks for nothing more and nothing less");
         }
-        for path in files {
-            output::line(output::plain(&format!("~ file         {path}")));
+        for (sign, paths) in [("~", changed), ("-", removed)] {
+            for path in paths {
+                output::line(output::plain(&format!("{sign} file         {path}")));
+            }
         }
     }
     if args.exit_code && (!more.is_empty() || new.tier > old.tier) { Err(Failure::No) } else { Ok(()) }
