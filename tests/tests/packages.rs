@@ -381,12 +381,16 @@ fn an_update_that_asks_for_more_is_told() {
     // What is started, what it is made of, and files that hold something else.
     agent(&place, &folder, &AGENTFILE.replace("CMD ", "CMD sh -c evil "));
     fs::write(folder.join("skills/review/SKILL.md"), "# Another\n").unwrap();
+    fs::write(folder.join("agent/more.md"), "more\n").unwrap();
     good(&place.writ(&["lock", text(&folder.join("Agentfile"))]));
     let other = place.folder.join("other-out");
     good(&place.writ(&["build", text(&folder), "-o", text(&other), "--source", "agent"]));
     let output = place.writ(&["inspect", text(&before), "--diff", text(&other), "--exit-code"]);
     let told = said(&output);
     assert!(output.status.code() == Some(3) && told.contains("CMD sh -c evil") && told.contains("SKILL.md"), "{told}");
+    assert!(told.contains("~ file         agent/more.md"), "{told}");
+    let gone = good(&place.writ(&["inspect", text(&other), "--diff", text(&before)]));
+    assert!(gone.contains("- file         agent/more.md") && !gone.contains("~ file         agent/more.md"), "{gone}");
     let human = good(&place.writ(&["inspect", text(&after)]));
     assert!(human.contains("risk") && human.contains("runs any command"), "{human}");
 }

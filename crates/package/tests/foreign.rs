@@ -142,10 +142,11 @@ fn a_layer_holds_what_the_lock_pins_and_nothing_beside_it() {
     }
 }
 
+/// Another name than the library writes.
 fn name(header: &mut tar::Header, name: &[u8]) {
-    let bytes = header.as_mut_bytes();
-    bytes[..100].fill(0);
-    bytes[..name.len()].copy_from_slice(name);
+    let field = &mut header.as_old_mut().name;
+    field.fill(0);
+    field.iter_mut().zip(name).for_each(|(to, from)| *to = *from);
 }
 
 #[test]

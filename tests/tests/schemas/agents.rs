@@ -1,5 +1,6 @@
 //! What is said of actions and their attestations, and of Agentfiles and packages.
 
+use std::fs;
 use std::path::Path;
 
 use serde_json::json;
@@ -76,8 +77,11 @@ fn what_is_said_of_agents() {
     out.json(&["agentfile", "show", &others], 0);
     let bad = put(&out, "bad", "AGENT x\nNOTHING y\n");
     assert_eq!(out.json(&["agentfile", "lint", &bad], 3)["valid"], false);
+    fs::write(&bad, b"AGENT x\nCMD \xff\n").unwrap();
+    let found = out.json(&["agentfile", "lint", &bad], 4);
+    assert_eq!((&found["diagnostics"][0]["code"], &found["diagnostics"][0]["line"]), (&json!("not-utf8"), &json!(2)));
     let requests =
-        "{\"principal\":\"reviewer\",\"action\":\"tool.invoke\",\"resource\":\"utcp:file_read\"}\nno request\n";
+        "{\"principal\":\"reviewer\",\"action\":\"tool.invoke\",\"resource\":\"utcp:file_read\"}\n\nno request\n";
     assert_eq!(out.lines(&["agentfile", "decide", "-f", &file], requests, 4).len(), 2);
     let secret = ["--action", "filesystem.read", "--resource", "/workspace/secret"];
     out.lines(&[&["agentfile", "decide", "-f", &file][..], &secret].concat(), "", 3);
