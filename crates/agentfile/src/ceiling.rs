@@ -6,14 +6,18 @@
 
 mod granted;
 mod network;
+mod sets;
 
 use serde::Serialize;
 
 use crate::agent::{Agent, Entry};
 use crate::cedar::{Decided, Request, Rules};
 use crate::diagnostic::{Diagnostic, Place};
-use crate::directive::{Audit, Cred, Directive, Inject, Mode, Rate, Toolset};
+use crate::directive::{Audit, Cred, Directive, Inject, Mode, Rate};
+use crate::lint::Linted;
+use crate::lock::Lock;
 use crate::names::{Resolved, resolve, tool_name};
+use crate::placed::Placed;
 use crate::reference::{host_within, path_within};
 pub use granted::{declared, request};
 
@@ -24,13 +28,31 @@ pub struct Level {
     pub agent: Agent,
     /// Its policies.
     pub rules: Rules,
+    /// What its references were, where that is known.
+    pub lock: Option<Lock>,
 }
 
 impl Level {
     /// An agent with its policies.
-    pub fn new(agent: Agent) -> Self {
+    pub fn new(agent: Agent, lock: Option<Lock>) -> Self {
         let (rules, _found) = Rules::of(&agent);
-        Self { agent, rules }
+        Self { agent, rules, lock }
+    }
+
+    /// An agent that was linted.
+    pub fn of(linted: Linted) -> Self {
+        Self { agent: linted.agent, rules: linted.rules, lock: None }
+    }
+
+    /// The same with its lock: what its sets of tools bring is declared, too.
+    pub fn locked(linted: Linted, lock: Lock) -> Self {
+        let tools = lock.brought(&linted.agent);
+        let whole = if tools.is_empty() {
+            linted
+        } else {
+            Placed { agentfile: linted.agent.text, tools, ..Placed::default() }.linted(&linted.agent.file)
+        };
+        Self { lock: Some(lock), ..Self::of(whole) }
     }
 
     /// Asks its policies and its declarations, as itself; what it forbids to the child by name is forbidden, too.
@@ -132,9 +154,9 @@ impl Violation {
     }
 }
 
-/// Everything in which a child exceeds one parent, in the order of the seven.
-pub fn violations(child: &Agent, parent: &Level) -> Vec<Violation> {
-    let mut check = Check { child, parent, found: Vec::new() };
+/// Everything in which a child exceeds one parent, in the order of the seven. Its lock says what its references are, where there is one.
+pub fn violations(child: &Agent, lock: Option<&Lock>, parent: &Level) -> Vec<Violation> {
+    let mut check = Check { child, lock, parent, found: Vec::new() };
     check.denies();
     check.network();
     check.files();
@@ -149,12 +171,12 @@ pub fn violations(child: &Agent, parent: &Level) -> Vec<Violation> {
 }
 
 /// The same against a whole chain, the nearest parent first. Each parent is held against its own parents, too.
-pub fn chain_violations(child: &Agent, chain: &[Level]) -> Vec<Violation> {
+pub fn chain_violations(child: &Agent, lock: Option<&Lock>, chain: &[Level]) -> Vec<Violation> {
     let mut out = Vec::new();
     for (at, parent) in chain.iter().enumerate() {
-        out.extend(violations(child, parent));
+        out.extend(violations(child, lock, parent));
         for above in chain.iter().skip(at + 1) {
-            out.extend(violations(&parent.agent, above));
+            out.extend(violations(&parent.agent, parent.lock.as_ref(), above));
         }
     }
     out
@@ -188,6 +210,7 @@ fn named(child: &Agent, request: &Request) -> Request {
 
 struct Check<'a> {
     child: &'a Agent,
+    lock: Option<&'a Lock>,
     parent: &'a Level,
     found: Vec<Violation>,
 }
@@ -312,25 +335,6 @@ impl Check<'_> {
                     theirs,
                 );
             }
-        }
-    }
-
-    /// Which tools a set has is said by a lock alone, which may be another tomorrow.
-    fn sets(&mut self) {
-        let (child, parent) = (self.child, &self.parent.agent);
-        for entry in &child.entries {
-            let Directive::Toolset(set) = &entry.directive else { continue };
-            let same = |base: &&Entry| matches!(&base.directive, Directive::Toolset(held) if held == set);
-            if matches!(set, Toolset::Registry { .. }) && parent.entries.iter().any(|base| same(&base)) {
-                continue;
-            }
-            let text =
-                format!("the tools of `{}` are not known to be the base's: write a `TOOL` for each", entry.quoted());
-            let theirs = parent.entries.iter().find(same).map_or_else(
-                || Side::absent(parent, "no such `TOOLSET`"),
-                |base| Side { text: format!("{}, of its own folder", base.quoted()), ..Side::of(parent, base) },
-            );
-            self.say(MustNot::IncreaseAuthority, text, Side::of(child, entry), theirs);
         }
     }
 

@@ -4,12 +4,12 @@
 use proptest::prelude::*;
 use writ_agentfile::cedar::{ACTIONS, Request, known_action};
 use writ_agentfile::ceiling::{self, Level, MustNot, chain_violations, violations};
-use writ_agentfile::{Options, lint};
+use writ_agentfile::{Lock, Options, lint};
 
 fn level(text: &str, file: &str) -> Level {
     let linted = lint(text.as_bytes(), file, &Options::default());
     assert!(!linted.has_errors(), "{file}: {:?}", linted.found);
-    Level { agent: linted.agent, rules: linted.rules }
+    Level::of(linted)
 }
 
 const BASE: &str = "AGENT base\nAUDIT all\nTOOL utcp:read\nTOOL utcp:write\nTOOL utcp:shell\nALLOW invoke read\nALLOW invoke write\n\
@@ -22,7 +22,7 @@ fn child(lines: &str) -> Level {
 }
 
 fn found(lines: &str) -> Vec<MustNot> {
-    let found = violations(&child(lines).agent, &level(BASE, "base"));
+    let found = violations(&child(lines).agent, None, &level(BASE, "base"));
     for one in &found {
         assert!(one.child.file == "child" && one.parent.file == "base", "{one:?}");
         assert!(one.child.line.is_some() && !one.child.text.is_empty() && !one.parent.text.is_empty(), "{one:?}");
@@ -97,7 +97,7 @@ fn what_policies_grant_beyond_the_base_is_refused() {
         ("MOUNT /w rw\n".to_owned(), "MOUNT /w/s rw\n".to_owned(), vec![]),
     ] {
         let found: Vec<MustNot> =
-            violations(&child(&lines).agent, &base(&parent)).into_iter().map(|one| one.rule).collect();
+            violations(&child(&lines).agent, None, &base(&parent)).into_iter().map(|one| one.rule).collect();
         assert_eq!(found, wanted, "{parent}{lines}");
     }
 }
@@ -158,7 +158,7 @@ fn each_of_the_seven_is_refused() {
 
 #[test]
 fn a_violation_quotes_how_both_sides_reach_a_host() {
-    let found = violations(&child("URL https://c.example:8443\n").agent, &level(BASE, "base"));
+    let found = violations(&child("URL https://c.example:8443\n").agent, None, &level(BASE, "base"));
     let [one] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!(one.message, "`c.example` is reached by https on port 8443");
     assert_eq!(one.child.text, "URL https://c.example:8443");
@@ -175,13 +175,13 @@ fn a_violation_is_told_where_it_stands() {
         let places = found.iter().map(|one| one.diagnostic(&own.agent).place);
         places.map(|place| (place.line, place.column)).collect::<Vec<_>>()
     };
-    assert_eq!(told(&violations(&own.agent, &level(BASE, "base"))), [(4, 3)]);
+    assert_eq!(told(&violations(&own.agent, None, &level(BASE, "base"))), [(4, 3)]);
     assert_eq!(
-        told(&violations(&child("AUDIT all\nURL https://evil.example\n").agent, &level(BASE, "base"))),
+        told(&violations(&child("AUDIT all\nURL https://evil.example\n").agent, None, &level(BASE, "base"))),
         [(3, 1)]
     );
     let middle = level(&format!("AGENT middle\nAUDIT all\n{delegates}"), "middle");
-    let found = chain_violations(&own.agent, &[middle, level(BASE, "base")]);
+    let found = chain_violations(&own.agent, None, &[middle, level(BASE, "base")]);
     assert_eq!(told(&found), [(1, 1), (4, 3)]);
 }
 
@@ -190,9 +190,9 @@ fn a_chain_holds_at_every_level() {
     let middle =
         level("AGENT middle\nAUDIT all\nTOOL utcp:read\nALLOW invoke read\nURL https://api.example\n", "middle");
     let chain = [middle, level(BASE, "base")];
-    assert_eq!(chain_violations(&child("URL https://api.example\n").agent, &chain), []);
+    assert_eq!(chain_violations(&child("URL https://api.example\n").agent, None, &chain), []);
     // The base would let it, the nearer one does not.
-    let far: Vec<_> = chain_violations(&child("URL https://b.example\n").agent, &chain)
+    let far: Vec<_> = chain_violations(&child("URL https://b.example\n").agent, None, &chain)
         .into_iter()
         .map(|one| (one.rule, one.parent.file))
         .collect();
@@ -274,7 +274,7 @@ proptest! {
     #[test]
     fn without_violations_nothing_is_wider(base in prop::collection::vec(0usize..18, 0..9), child in prop::collection::vec(0usize..18, 0..9)) {
         let (base, child) = (level(&made("base", &base), "base"), level(&made("child", &child), "child"));
-        let clean = violations(&child.agent, &base).is_empty();
+        let clean = violations(&child.agent, None, &base).is_empty();
         let mut wider = Vec::new();
         for action in &ACTIONS {
             for resource in ["read", "write", "shell", "api.example", "b.example", "c.example", "/w/a", "/data/a", "/etc/a", "t", "u"] {
@@ -294,5 +294,43 @@ proptest! {
             }
         }
         prop_assert!(!clean || wider.is_empty(), "{wider:?}\n{}\n{}", base.agent.text, child.agent.text);
+    }
+}
+
+/// Which tools a set has, its list says, and the lock which list that is.
+#[test]
+fn a_set_is_the_base_s_by_the_same_list() {
+    let locked = |text: &str, file: &str, list: Option<&str>| {
+        let own = lint(text.as_bytes(), file, &Options::default());
+        let hash = list.map(|list| format!("sha256:{}", list.repeat(64)));
+        let set = hash
+            .map(|hash| format!(r#"[{{"name":"st:ws","version":"","hash":"{hash}","source":"./toolsets/ws.json"}}]"#));
+        let tool = r#"[{"name":"utcp:x","version":"","source":"runner"}]"#;
+        let json = format!(
+            r#"{{"version":"1","agentfile_hash":"{}","tools":{tool},"toolsets":{},"functions":[],"skills":[],"sops":[],"policy_hash":"{}","credential_names":[]}}"#,
+            own.agent.digest(),
+            set.unwrap_or_else(|| "[]".to_owned()),
+            own.rules.digest(),
+        );
+        Level::locked(own, Lock::parse(json.as_bytes()).unwrap())
+    };
+    let base = "AGENT p\nCMD run\nAUDIT all\nTOOLSET st:ws\nPOLICY\npermit(principal, action == AgentRC::Action::\"tool.invoke\", resource == AgentRC::Tool::\"x\");\nEND\n";
+    let own = "AGENT c\nCMD run\nAUDIT all\nTOOLSET st:ws\n";
+    let found = |child: Option<&str>, parent: Option<&str>| {
+        let (child, parent) = (locked(own, "child", child), locked(base, "base", parent));
+        let own = lint(own.as_bytes(), "child", &Options::default());
+        violations(&own.agent, child.lock.as_ref(), &parent)
+    };
+    assert_eq!(found(Some("a"), Some("a")), []);
+    for (child, parent) in [(Some("a"), Some("b")), (Some("a"), None), (None, Some("a")), (None, None)] {
+        let found = found(child, parent);
+        assert!(matches!(found.as_slice(), [one] if one.rule == MustNot::IncreaseAuthority), "{found:?}");
+    }
+    // What a set brings is declared, and what it does not is not.
+    let base = [locked(base, "base", Some("a"))];
+    for (tool, wanted) in [("utcp:x", true), ("utcp:y", false)] {
+        let child = child(&format!("TOOL {tool}\nALLOW invoke {tool}\n"));
+        assert_eq!(violations(&child.agent, None, &base[0]).is_empty(), wanted, "{tool}");
+        assert_eq!(ask(&child, &base, "tool.invoke", tool).0, wanted, "{tool}");
     }
 }

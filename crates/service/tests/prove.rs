@@ -60,7 +60,7 @@ fn level(name: &str, pieces: &[Piece]) -> Level {
     let text = format!("AGENT {name}\nAUDIT basic\n{tools}{hosts}POLICY\n{cedar}END\n");
     let linted = lint(text.as_bytes(), name, &Options::default());
     assert!(!linted.has_errors(), "{:?}\n{text}", linted.found);
-    Level { agent: linted.agent, rules: linted.rules }
+    Level::of(linted)
 }
 
 /// A request that the child is allowed and the base is not, among all of the small world.
@@ -119,7 +119,7 @@ fn the_solver_agrees_with_every_request_of_a_small_world() {
 fn one(name: &str, lines: &str) -> Level {
     let linted = lint(format!("AGENT {name}\nAUDIT basic\n{lines}").as_bytes(), name, &Options::default());
     assert!(!linted.has_errors(), "{:?}\n{lines}", linted.found);
-    Level { agent: linted.agent, rules: linted.rules }
+    Level::of(linted)
 }
 
 fn result(child: &Level, base: &Level, action: &str) -> &'static str {

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use writ_core::Digest;
 use writ_core::json::{self, FormatError, Value};
 
-use crate::agent::Agent;
-use crate::directive::Base;
-use crate::reference::OciRef;
+use crate::agent::{Agent, Entry};
+use crate::directive::{Base, Directive, Toolset};
+use crate::reference::{OciRef, ToolRef};
 
 pub use resolve::{
     Found, Shown, Sources, described, description_path, is_left_out, locked_tool, program_path, resolve, set_path,
@@ -166,6 +166,17 @@ impl Lock {
         let mut text = json::pretty(&json::to_value(&self.sorted()));
         text.push('\n');
         text.into_bytes()
+    }
+
+    /// The tools of an agent's sets that no line declares, as references. A set in a registry tells none.
+    pub fn brought(&self, agent: &Agent) -> Vec<String> {
+        let is_set = |entry: &Entry| matches!(&entry.directive, Directive::Toolset(Toolset::Named(_)));
+        if !agent.entries.iter().any(is_set) {
+            return Vec::new();
+        }
+        let declared: Vec<String> = agent.tools().map(|(_, tool)| tool.to_string()).collect();
+        let names = self.tools.iter().map(|tool| &tool.name);
+        names.filter(|name| !declared.contains(name) && ToolRef::parse(name).is_some()).cloned().collect()
     }
 
     /// Digest of its canonical JSON.

@@ -197,7 +197,7 @@ fn level(text: &str, file: &str) -> Result<Level, String> {
     let Linted { agent, rules, found } = lint(text.as_bytes(), file, &Options::default());
     match found.iter().find(|found| found.is_error()) {
         Some(error) => Err(format!("{file}:{}: {}", error.place.line, error.message)),
-        None => Ok(Level { agent, rules }),
+        None => Ok(Level { agent, rules, lock: None }),
     }
 }
 
@@ -205,7 +205,7 @@ fn cedar(input: &Given, expected: &Expected) -> Result<(), String> {
     let own = level(&input.agentfile, "Agentfile")?;
     let chain = input.bases.iter().map(|text| level(text, "base")).collect::<Result<Vec<_>, _>>()?;
     if let Some(wanted) = &expected.violations {
-        let found: Vec<&str> = chain_violations(&own.agent, &chain).iter().map(|one| one.rule.code()).collect();
+        let found: Vec<&str> = chain_violations(&own.agent, None, &chain).iter().map(|one| one.rule.code()).collect();
         let missing = wanted.iter().find(|code| !found.contains(&code.as_str()));
         if missing.is_some() || wanted.is_empty() != found.is_empty() {
             return Err(format!("violations are {found:?}, expected {wanted:?}"));

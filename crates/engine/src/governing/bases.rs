@@ -35,8 +35,8 @@ pub struct Bases {
 /// A base that was found.
 struct Found {
     lock: Lock,
-    /// The agents that are built on it, by way of others too.
-    children: Vec<Agent>,
+    /// The agents that are built on it, by way of others too, each with its lock.
+    children: Vec<(Agent, Lock)>,
 }
 
 /// Whether an address names a base.
@@ -58,7 +58,7 @@ impl Bases {
         let Some(Base::Reference(reference)) = agent.base() else {
             return Err(unlocked(format!("`{address}` is the base of an Agentfile alone")));
         };
-        let base = self.locked(from, reference)?;
+        let (base, child_lock) = self.locked(from, reference)?;
         if !base.package {
             // Whoever says that a package is an image is rid of its ceiling.
             if self.is_package(&base) {
@@ -76,16 +76,20 @@ impl Bases {
         children.push(agent.name_or_default().to_owned());
         let placement = Some(lines(&agent, &placed));
         let image = lock.base_image.as_ref().is_some_and(|base| !base.package);
-        let own = Placed { agentfile: text, children, placement, image, manifest: None, tools: Vec::new(), ..placed };
-        let level = Level::new(own.agent(&file));
+        // What its sets bring is declared where what the child's bring is.
+        let known = Placed { agentfile: text, ..Placed::default() }.agent(&file);
+        let tools = if placed.calls || placed.run { lock.brought(&known) } else { Vec::new() };
+        let agentfile = known.text;
+        let own = Placed { agentfile, children, placement, image, manifest: None, tools, ..placed };
+        let level = Level::new(own.agent(&file), Some(lock.clone()));
         let address = base_address(reference);
         let mut below = match from {
             Source::Elsewhere(of) => self.found.get(of).map(|found| found.children.clone()).unwrap_or_default(),
             Source::File(_) | Source::Here => Vec::new(),
         };
-        below.push(agent);
-        for child in &below {
-            if let Some(found) = violations(child, &level).into_iter().next() {
+        below.push((agent, child_lock));
+        for (child, lock) in &below {
+            if let Some(found) = violations(child, Some(lock), &level).into_iter().next() {
                 return Err(Missing { rule: found.rule.code(), why: found.diagnostic(child).message });
             }
         }
@@ -94,7 +98,7 @@ impl Bases {
     }
 
     /// What the lock beside an Agentfile, or in a package, says of its base.
-    fn locked(&self, from: &Source, reference: &OciRef) -> Result<BaseImage, Missing> {
+    fn locked(&self, from: &Source, reference: &OciRef) -> Result<(BaseImage, Lock), Missing> {
         let remedy = "a human runs `writ lock`";
         let missing = |why: String| Missing { rule: "not-locked", why: format!("{why}: {remedy}") };
         let read;
@@ -114,7 +118,8 @@ impl Bases {
             Source::Here => return Err(missing(format!("nothing says what `FROM {reference}` is"))),
         };
         let base = lock.base_image.clone().filter(|base| base.is_named(reference));
-        base.ok_or_else(|| missing(format!("the lock says nothing of `FROM {reference}`")))
+        let base = base.ok_or_else(|| missing(format!("the lock says nothing of `FROM {reference}`")))?;
+        Ok((base, lock.clone()))
     }
 
     /// Whether Writ's own layout has it as an agent's package.

@@ -86,10 +86,10 @@ pub fn chain(lock: &Lock, parents: &dyn Parents) -> Result<Vec<Level>, AncestryE
             return Err(broken(format!("it is {}", descriptor.digest)));
         }
         let package = check(&layout, &descriptor).map_err(|error| broken(error.to_string()))?;
-        let mut agent = package.linted.agent;
-        agent.file = text;
-        out.push(Level { agent, rules: package.linted.rules });
-        next = package.lock.base_image;
+        let mut linted = package.linted;
+        linted.agent.file = text;
+        next = package.lock.base_image.clone();
+        out.push(Level::locked(linted, package.lock));
     }
     Ok(out)
 }
@@ -244,7 +244,7 @@ fn inheritance(package: &Package, parents: &dyn Parents) -> Phase {
         }
         Err(error) => return phase(INHERITANCE, Outcome::Failed, format!("inheritance: {error}")),
     };
-    let found = chain_violations(&package.linted.agent, &levels);
+    let found = chain_violations(&package.linted.agent, Some(&package.lock), &levels);
     if found.is_empty() {
         let summary = match levels.len() {
             0 => "it is built on no other agent".to_owned(),

@@ -51,6 +51,11 @@ pub fn lock(file: &Path) -> Result<Option<Lock>, Failure> {
     }
 }
 
+/// The lock beside a file, where it is of this very file.
+pub fn lock_of(file: &Path, agent: &Agent) -> Option<Lock> {
+    lock(file).ok().flatten().filter(|lock| lock.agentfile_hash == agent.digest())
+}
+
 /// What a file is built on, nearest first: the files that were named, else what its lock leads to.
 pub fn inherited(file: &Path, agent: &Agent, named: &[PathBuf]) -> Result<Vec<Level>, Failure> {
     if !named.is_empty() || !is_named(agent) {

@@ -43,7 +43,7 @@ struct Answer {
 pub fn run(args: &AgentDecideArgs) -> Result<(), Failure> {
     let linted = usable(&args.file)?;
     let chain = inherited(&args.file, &linted.agent, &args.base)?;
-    let own = Level { agent: linted.agent, rules: linted.rules };
+    let own = Level::of(linted);
     let home = environment::home();
     let kept = if args.no_record { None } else { Some(store(&home)?) };
     let mut record = kept.as_ref().map(|store| begin(store, &home, args, &own)).transpose()?;

@@ -41,7 +41,8 @@ pub fn run(args: &LintArgs) -> Result<(), Failure> {
         ));
     }
     let chain = if unknown { Vec::new() } else { base::inherited(&args.file, &linted.agent, &args.base)? };
-    let beyond = ceiling::chain_violations(&linted.agent, &chain);
+    let lock = if chain.is_empty() { None } else { base::lock_of(&args.file, &linted.agent) };
+    let beyond = ceiling::chain_violations(&linted.agent, lock.as_ref(), &chain);
     linted.found.extend(beyond.iter().map(|found| found.diagnostic(&linted.agent)));
     print(&linted, args.format);
     if linted.has_errors() { Err(Failure::No) } else { Ok(()) }

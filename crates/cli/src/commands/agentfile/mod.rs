@@ -73,7 +73,13 @@ pub fn usable(file: &Path) -> Result<Linted, Failure> {
 pub fn levels<'a>(files: impl IntoIterator<Item = &'a std::path::PathBuf>) -> Result<Vec<Level>, Failure> {
     files
         .into_iter()
-        .map(|file| usable(file).map(|linted| Level { agent: linted.agent, rules: linted.rules }))
+        .map(|file| {
+            let linted = usable(file)?;
+            Ok(match base::lock_of(file, &linted.agent) {
+                Some(lock) => Level::locked(linted, lock),
+                None => Level::of(linted),
+            })
+        })
         .collect()
 }
 

@@ -24,7 +24,7 @@ struct Document {
 pub fn run(args: &ProveArgs) -> Result<(), Failure> {
     let both = levels([&args.child, &args.parent])?;
     let [child, base] = both.as_slice() else { return Err(Failure::could_not("two files are needed")) };
-    let violations = violations(&child.agent, base);
+    let violations = violations(&child.agent, child.lock.as_ref(), base);
     let requests = prove(child, base).map_err(|error| match error {
         ProveError::Solver(_) | ProveError::Policies(_) | ProveError::Runtime(_) => Failure::could_not(error),
     })?;

@@ -81,7 +81,7 @@ pub fn run(args: &BuildArgs) -> Result<(), Failure> {
         AncestryError::Away { .. } => Failure::could_not(error),
         AncestryError::Broken { .. } | AncestryError::TooDeep => refused(&error),
     })?;
-    within(&linted.agent, &parents)?;
+    within(&linted.agent, &lock, &parents)?;
     let labels = Labels {
         version: args.version.clone(),
         licenses: args.licenses.clone(),
@@ -143,8 +143,8 @@ pub fn run(args: &BuildArgs) -> Result<(), Failure> {
 }
 
 /// Refuses what the base does not allow, each with both sides.
-fn within(agent: &writ_agentfile::Agent, parents: &[Level]) -> Result<(), Failure> {
-    let found = chain_violations(agent, parents);
+fn within(agent: &writ_agentfile::Agent, lock: &Lock, parents: &[Level]) -> Result<(), Failure> {
+    let found = chain_violations(agent, Some(lock), parents);
     for Violation { message, child, parent, .. } in &found {
         let told =
             format!("{message}: `{}` ({}), and its base `{}` ({})", child.text, child.file, parent.text, parent.file);
