@@ -457,7 +457,9 @@ fn a_tool_is_the_locked_one_or_none() {
     {
         let (code, _, err) = agent.call(tool, &arguments);
         assert_eq!(code, Some(0), "{tool}: {err}");
+        assert_eq!(decided(&agent, tool), Some(0), "{tool}");
     }
+    assert_eq!((agent.call("missing", &json!({})).0, decided(&agent, "missing")), (Some(3), Some(3)));
     // Another description, another program, another list, another Agentfile.
     let mut other = find();
     other["description"] = json!("Anything else.");
@@ -471,6 +473,7 @@ fn a_tool_is_the_locked_one_or_none() {
     agent.write("toolsets/more.json", r#"["utcp:extra", "utcp:find"]"#);
     let (code, _, err) = agent.call("extra", &json!({ "word": "INFO" }));
     assert!(code == Some(3) && err.contains("toolsets/utcp:more/hash"), "{code:?} {err}");
+    assert_eq!(decided(&agent, "extra"), Some(3));
     agent.write("toolsets/more.json", r#"["utcp:extra"]"#);
     agent.write("Agentfile", &(fs::read_to_string(agent.folder().join("Agentfile")).unwrap() + "TIMEOUT 9\n"));
     let (code, _, err) = agent.call("extra", &json!({ "word": "INFO" }));
@@ -479,6 +482,11 @@ fn a_tool_is_the_locked_one_or_none() {
     assert_eq!(code, Some(0), "{err}");
     let (code, out, _) = agent.call("plain", &json!({}));
     assert_eq!((code, out.as_str()), (Some(0), "other\n"));
+}
+
+/// What a decision by itself comes to.
+fn decided(agent: &Agent, tool: &str) -> Option<i32> {
+    agent.writ(&["agentfile", "decide", "--no-record", "--action", "tool.invoke", "--resource", tool]).0
 }
 
 /// An MCP server in Python, as its specification has it: two tools, one of which the Agentfile forbids.

@@ -4,6 +4,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use writ_agentfile::Linted;
 use writ_agentfile::cedar::{Decided, Request};
 use writ_agentfile::ceiling::{self, Level};
 use writ_agentfile::placed::Placed;
@@ -17,6 +18,7 @@ use super::base::inherited;
 use super::usable;
 use crate::args::AgentDecideArgs;
 use crate::commands::session_lookup::store;
+use crate::commands::tool::brought;
 use crate::environment;
 use crate::exit::Failure;
 use crate::input::{self, Line};
@@ -39,11 +41,34 @@ struct Answer {
     error: Option<String>,
 }
 
+/// The Agentfile that decides.
+struct Own {
+    /// Its text, and what its sets of tools bring.
+    placed: Placed,
+    /// The file's digest.
+    digest: Digest,
+    /// What is asked.
+    level: Level,
+}
+
+impl Own {
+    fn of(linted: Linted, file: &Path) -> Result<Self, Failure> {
+        let (digest, name) = (linted.agent.digest(), linted.agent.file.clone());
+        let tools = brought(&linted, file)?;
+        let placed = Placed { agentfile: linted.agent.text.clone(), tools, ..Placed::default() };
+        let whole = if placed.tools.is_empty() { linted } else { placed.linted(&name) };
+        match whole.found.iter().find(|found| found.is_error()) {
+            Some(error) => Err(Failure::malformed(format!("{name}:{}: {}", error.place.line, error.message))),
+            None => Ok(Self { placed, digest, level: Level::of(whole) }),
+        }
+    }
+}
+
 /// Decides one request, or one a line.
 pub fn run(args: &AgentDecideArgs) -> Result<(), Failure> {
     let linted = usable(&args.file)?;
     let chain = inherited(&args.file, &linted.agent, &args.base)?;
-    let own = Level::of(linted);
+    let own = Own::of(linted, &args.file)?;
     let home = environment::home();
     let kept = if args.no_record { None } else { Some(store(&home)?) };
     let mut record = kept.as_ref().map(|store| begin(store, &home, args, &own)).transpose()?;
@@ -61,13 +86,13 @@ fn begin<'a>(
     store: &'a Store,
     home: &'a writ_engine::Home,
     args: &AgentDecideArgs,
-    own: &Level,
+    own: &Own,
 ) -> Result<Requests<'a>, Failure> {
     let path = if args.file == Path::new("-") { PathBuf::from("Agentfile") } else { args.file.clone() };
     let path = std::path::absolute(path)?;
     // Bases that were named are not those that the lock leads to.
     let image = !args.base.is_empty();
-    let placed = Placed { agentfile: own.agent.text.clone(), image, ..Placed::default() };
+    let placed = Placed { image, ..own.placed.clone() };
     let held = governing::placed(&path, &placed, &Trust::open(home.state.as_deref())).map_err(Failure::could_not)?;
     let named = args.session.as_deref().map(SessionId::new);
     Requests::begin(store, home, (&held, &path), named.as_ref()).map_err(Failure::could_not)
@@ -75,7 +100,7 @@ fn begin<'a>(
 
 fn decide_all(
     args: &AgentDecideArgs,
-    own: &Level,
+    own: &Own,
     chain: &[Level],
     mut record: Option<&mut Requests<'_>>,
 ) -> Result<(), Failure> {
@@ -92,7 +117,7 @@ fn decide_all(
         };
         let request =
             Request::from_words(args.principal.as_deref(), action, resource, context).map_err(Failure::malformed)?;
-        let answer = decide(own, chain, &request);
+        let answer = decide(&own.level, chain, &request);
         let allowed = answer.decided.is_allowed();
         tell(&mut vec![(Some(request), answer)], own, record.as_deref_mut())?;
         return if allowed { Ok(()) } else { Err(Failure::No) };
@@ -111,7 +136,7 @@ fn decide_all(
         };
         let (request, answer) = match request {
             Ok(request) => {
-                let answer = decide(own, chain, &request);
+                let answer = decide(&own.level, chain, &request);
                 (Some(request), answer)
             }
             Err(why) => {
@@ -141,11 +166,11 @@ fn decide_all(
 /// Records answers, then gives them.
 fn tell(
     answers: &mut Vec<(Option<Request>, Answer)>,
-    own: &Level,
+    own: &Own,
     record: Option<&mut Requests<'_>>,
 ) -> Result<(), Failure> {
     if let Some(record) = record {
-        let agentfile = own.agent.digest();
+        let agentfile = own.digest;
         let rows = answers.iter().filter_map(|(request, answer)| {
             let request = request.as_ref()?;
             Some(requests::Decided {

@@ -31,6 +31,7 @@ use crate::args::{RegistryArgs, RunArgs};
 use crate::commands::package::build::Pulled;
 use crate::commands::package::verify::worth;
 use crate::commands::package::{Place, moved, open};
+use crate::commands::tool::brought;
 use crate::exit::Failure;
 
 /// Largest Agentfile, lock or manifest.
@@ -114,6 +115,11 @@ pub fn prepare(target: &Target, args: &RunArgs, home: &Home, cwd: &Path) -> Resu
     let file = if room.is_some() { "Agentfile".to_owned() } else { path.display().to_string() };
     let linted = placed.linted(&file);
     let own = if placed.placement.is_some() { placed.own_lines() } else { usize::MAX };
+    check_lines(&linted, &file, own)?;
+    placed.tools = brought(&linted, &path).map_err(|_said| {
+        Refused::one(DENIED, "what its sets of tools bring is not known: `writ tool list` says why")
+    })?;
+    let linted = if placed.tools.is_empty() { linted } else { placed.linted(&file) };
     check_lines(&linted, &file, own)?;
     let agent = &linted.agent;
     let words = command(agent, args)?;

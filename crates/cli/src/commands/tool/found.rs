@@ -67,7 +67,7 @@ pub fn open(file: &Path) -> Result<Opened, Failure> {
         let now = Lock { agentfile_hash: own.agent.digest(), policy_hash: own.rules.digest(), ..lock.clone() };
         stale(&lock::differences(lock, &now))?;
     }
-    let tools = of_sets(&own, lock.as_ref(), &here)?;
+    let tools = of_sets(&own, lock.as_ref(), &here, true)?;
     let from = matches!(own.agent.base(), Some(Base::Reference(_)));
     let image = from && base::inherited(&file, &own.agent, &[])?.is_empty();
     let placed = Placed { agentfile: own.agent.text, calls: true, image, tools, ..Placed::default() };
@@ -78,16 +78,30 @@ pub fn open(file: &Path) -> Result<Opened, Failure> {
     Ok(Opened { file, folder, linted, placed, lock, here })
 }
 
+/// The tools that an agent's sets bring, as a call of one finds them; a set whose list is not there brings none.
+pub fn brought(own: &Linted, file: &Path) -> Result<Vec<String>, Failure> {
+    let is_set = |directive: &Directive| matches!(directive, Directive::Toolset(Toolset::Named(_)));
+    if !own.agent.entries.iter().any(|entry| is_set(&entry.directive)) {
+        return Ok(Vec::new());
+    }
+    let Ok(file) = file.canonicalize() else { return Ok(Vec::new()) };
+    let here = Here::at(file.parent().unwrap_or(Path::new("/")));
+    of_sets(own, base::lock(&file)?.as_ref(), &here, false)
+}
+
 /// The tools of an agent's sets that no line declares.
-fn of_sets(own: &Linted, lock: Option<&Lock>, here: &Here) -> Result<Vec<String>, Failure> {
+fn of_sets(own: &Linted, lock: Option<&Lock>, here: &Here, must: bool) -> Result<Vec<String>, Failure> {
     let mut out = Vec::new();
     for entry in &own.agent.entries {
         // What a set in a registry brings, its lock does not say: no tool of it is declared.
         let Directive::Toolset(Toolset::Named(set)) = &entry.directive else { continue };
         let path = set_path(set);
         let wrong = |why: &str| Failure::malformed(format!("{path}, for line {}: {why}", entry.line()));
-        let bytes =
-            here.file(&path).map_err(|why| wrong(&why))?.ok_or_else(|| wrong("there is no such list of tools"))?;
+        let bytes = match here.file(&path).map_err(|why| wrong(&why))? {
+            Some(bytes) => bytes,
+            None if must => return Err(wrong("there is no such list of tools")),
+            None => continue,
+        };
         if let Some(locked) = lock.and_then(|lock| lock.toolsets.iter().find(|locked| locked.name == set.to_string())) {
             let now = Digest::of(&bytes).to_string();
             if locked.hash.as_deref() != Some(now.as_str()) {

@@ -9,6 +9,7 @@ use crate::args::ToolCommand;
 use crate::exit::Failure;
 
 pub use composed::offline;
+pub use found::brought;
 pub use show::{help, schema};
 
 /// Runs one of the commands.
