@@ -7,6 +7,7 @@
 mod granted;
 mod network;
 mod sets;
+mod taken;
 
 use serde::Serialize;
 
@@ -20,6 +21,7 @@ use crate::names::{Resolved, resolve, tool_name};
 use crate::placed::Placed;
 use crate::reference::{host_within, path_within};
 pub use granted::{declared, request};
+pub use taken::taken;
 
 /// An agent that another is built on.
 #[derive(Debug)]

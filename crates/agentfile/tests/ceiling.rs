@@ -297,6 +297,50 @@ proptest! {
     }
 }
 
+/// What the base permits by name is told where the name is another's.
+#[test]
+fn a_name_of_the_base_s_is_told() {
+    let digest = format!("ghcr.io/o/s@sha256:{}", "0".repeat(64));
+    let parent = level(
+        &format!(
+            "AGENT p\nCMD run\nAUDIT all\nSKILL ./a/x\nSKILL named\nSKILL {digest}\nFUNCTION ./a.py:f\nMCP m\nMCP registry://r/n@1\nSERVER m https://m.example\nSOP s\none\nEND\n"
+        ),
+        "base",
+    );
+    let told = |line: &str| {
+        let own = child(&format!("{line}\n"));
+        let found = ceiling::taken(&own.agent, None, &parent);
+        assert!(found.iter().all(|one| one.code == "base-name" && !one.is_error() && one.place.line == 2), "{found:?}");
+        found.len()
+    };
+    for other in [
+        "SKILL ./a/x",
+        "SKILL ./b/x",
+        "SKILL x",
+        "SKILL ./named",
+        "SKILL ghcr.io/o/s:1",
+        "FUNCTION ./a.py:f",
+        "FUNCTION f",
+        "MCP registry://r/n@2",
+        "SERVER m https://other.example",
+        "SOP s\ntwo\nEND",
+    ] {
+        assert_eq!(told(other), 1, "{other}");
+    }
+    for same in [
+        "SKILL named",
+        "SKILL ./y",
+        &format!("SKILL {digest}"),
+        "FUNCTION g",
+        "MCP m",
+        "MCP registry://r/n@1",
+        "SERVER m https://m.example",
+        "SOP s\none\nEND",
+    ] {
+        assert_eq!(told(same), 0, "{same}");
+    }
+}
+
 /// Which tools a set has, its list says, and the lock which list that is.
 #[test]
 fn a_set_is_the_base_s_by_the_same_list() {

@@ -8,7 +8,7 @@ mod worth;
 
 use serde::Serialize;
 use writ_agentfile::Lock;
-use writ_agentfile::ceiling::{Level, Violation, chain_violations};
+use writ_agentfile::ceiling::{Level, Violation, chain_violations, taken};
 use writ_agentfile::risk::Tier;
 use writ_core::Digest;
 use writ_core::json;
@@ -250,7 +250,9 @@ fn inheritance(package: &Package, parents: &dyn Parents) -> Phase {
             0 => "it is built on no other agent".to_owned(),
             count => format!("it stays within the {count} packages that it is built on"),
         };
-        return phase(INHERITANCE, Outcome::Passed, summary);
+        let names = levels.iter().flat_map(|level| taken(&package.linted.agent, Some(&package.lock), level));
+        let findings = names.map(|found| found.message).collect();
+        return Phase { findings, ..phase(INHERITANCE, Outcome::Passed, summary) };
     }
     let told = |one: &Violation| one.diagnostic(&package.linted.agent).message;
     let summary = format!("ceiling-exceeded: it asks for more than its base allows, {} times", found.len());

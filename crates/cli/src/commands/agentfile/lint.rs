@@ -44,6 +44,9 @@ pub fn run(args: &LintArgs) -> Result<(), Failure> {
     let lock = if chain.is_empty() { None } else { base::lock_of(&args.file, &linted.agent) };
     let beyond = ceiling::chain_violations(&linted.agent, lock.as_ref(), &chain);
     linted.found.extend(beyond.iter().map(|found| found.diagnostic(&linted.agent)));
+    for level in &chain {
+        linted.found.extend(ceiling::taken(&linted.agent, lock.as_ref(), level));
+    }
     print(&linted, args.format);
     if linted.has_errors() { Err(Failure::No) } else { Ok(()) }
 }
