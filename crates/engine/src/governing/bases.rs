@@ -76,9 +76,9 @@ impl Bases {
         children.push(agent.name_or_default().to_owned());
         let placement = Some(lines(&agent, &placed));
         let image = lock.base_image.as_ref().is_some_and(|base| !base.package);
-        // What its sets bring is declared where what the child's bring is.
+        // What its sets bring it declares: its lock was held against their lists.
         let known = Placed { agentfile: text, ..Placed::default() }.agent(&file);
-        let tools = if placed.calls || placed.run { lock.brought(&known) } else { Vec::new() };
+        let tools = lock.brought(&known);
         let agentfile = known.text;
         let own = Placed { agentfile, children, placement, image, manifest: None, tools, ..placed };
         let level = Level::new(own.agent(&file), Some(lock.clone()));
