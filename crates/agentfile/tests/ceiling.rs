@@ -162,7 +162,7 @@ fn a_violation_quotes_how_both_sides_reach_a_host() {
     let [one] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!(one.message, "`c.example` is reached by https on port 8443");
     assert_eq!(one.child.text, "URL https://c.example:8443");
-    assert_eq!(one.parent.text, "URL http://c.example:8080: by http on port 8080, https on port 443");
+    assert_eq!(one.parent.text, "URL http://c.example:8080`, `URL https://c.example");
     assert_eq!(one.parent.line, Some(11));
 }
 

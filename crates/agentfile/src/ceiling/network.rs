@@ -18,12 +18,10 @@ impl Check<'_> {
             }
             let (message, theirs) = match (known.first(), parent.destinations().next()) {
                 (Some((first, _)), _) => {
-                    let message = format!("`{}` is reached by {}", address.host, way(address));
-                    let ways: Vec<String> = known.iter().map(|(_, base)| way(base)).collect();
-                    (
-                        message,
-                        Side { text: format!("{}: by {}", first.quoted(), ways.join(", ")), ..Side::of(parent, first) },
-                    )
+                    let message =
+                        format!("`{}` is reached by {} on port {}", address.host, address.scheme, address.port);
+                    let lines: Vec<String> = known.iter().map(|(line, _)| line.quoted()).collect();
+                    (message, Side { text: lines.join("`, `"), ..Side::of(parent, first) })
                 }
                 (None, Some((first, _))) => {
                     let hosts: Vec<&str> = parent.destinations().map(|(_, base)| base.host.as_str()).collect();
@@ -39,9 +37,4 @@ impl Check<'_> {
 
 fn none_of(address: &Address) -> String {
     format!("the host `{}` is none of the base's", address.host)
-}
-
-/// How an address is reached.
-fn way(address: &Address) -> String {
-    format!("{} on port {}", address.scheme, address.port)
 }

@@ -154,7 +154,7 @@ fn decide_all(
     tell(&mut open, own, record)?;
     if blank > 0 {
         // Whoever pairs lines with answers has to know.
-        output::note(format!("writ: {blank} blank lines are no requests, and have no answers"));
+        output::note(format!("writ: blank lines are no requests, and have no answers: {blank} of them"));
     }
     match (wrong, denied) {
         (0, false) => Ok(()),
