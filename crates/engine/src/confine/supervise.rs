@@ -33,7 +33,7 @@ use super::strength::{self, StrengthError};
 use super::traffic::{self, Reached, Traffic};
 use super::{bare, copy, limits, tracked, trust};
 use crate::Home;
-use crate::session::{Session, SessionError};
+use crate::session::{self, Session, SessionError};
 
 /// The event of the row of a run.
 pub const CONFINED: &str = "confined";
@@ -208,7 +208,12 @@ impl Around<'_> {
             let (lease, namespaces, certificate) = keeper::borrow(self.recorder, self.order, shared)?;
             let shown = trust::shown(&self.order.trust, certificate.as_ref());
             let command = Command { shared: Some(namespaces), shown, ..command.again()? };
-            let began = |listeners: Listeners| lease.began(&listeners);
+            let began = |listeners: Listeners| {
+                lease.began(&listeners)?;
+                // The command is not as far yet.
+                session::remember(&self.recorder.store, &self.recorder.session);
+                Ok(())
+            };
             match writ_sandbox::run(self.grant, self.confinement, command, self.host, began) {
                 Err(error) if error.is_before_command() && tries < RETRIES => {
                     tries += 1;

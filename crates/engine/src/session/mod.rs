@@ -47,7 +47,7 @@ pub type Rules = BTreeMap<String, Digest>;
 /// Largest of them, in bytes.
 pub const MAX_RULE: u64 = 1 << 20;
 
-pub use open::PUBLIC_KEY;
+pub use open::{PUBLIC_KEY, remember};
 pub use policy::{Wanted, confined_repository, kept_policy, stands};
 
 /// What the id of a session's record ends in where no policy governs and only claims are kept. A policy that comes to govern

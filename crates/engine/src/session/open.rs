@@ -235,6 +235,12 @@ fn recorded(store: &Store, id: &SessionId) -> Result<Recorded, SessionError> {
     Ok(recorded)
 }
 
+/// Reads what this process remembers of a session from then on: who waits for something else has the time.
+pub fn remember(store: &Store, id: &SessionId) {
+    // What cannot be read is told where it is needed.
+    drop(recorded(store, id));
+}
+
 /// The setting under the policy that is accepted now.
 fn under(setting: Setting, state: &State, store: &Store, id: &SessionId) -> Result<Setting, SessionError> {
     let Some(policy) = &state.policy else { return Ok(setting) };
