@@ -275,7 +275,8 @@ fn files(
     let (mut out, mut budget) = (BTreeMap::new(), Budget::default());
     for one in layers {
         for (path, entry) in layer::list(layout, one, &mut budget, read).map_err(CheckError::Layer)? {
-            if layer::OWN.contains(&path.as_str()) {
+            let front = path.split('/').next().unwrap_or_default();
+            if layer::OWN.contains(&front) {
                 return Err(CheckError::Content(format!("`{path}` is in a layer of files, and has one of its own")));
             }
             if !covered.holds(one, &path) {

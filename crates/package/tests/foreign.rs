@@ -129,6 +129,9 @@ fn a_layer_holds_what_the_lock_pins_and_nothing_beside_it() {
         let why = built.findings(&built.with(media_type, title, &files)).unwrap_err();
         assert!(why.starts_with("content-mismatch: "), "{title}: {why}");
     }
+    // A folder of the name that the Agentfile is unpacked under.
+    let why = built.with(SOURCE_LAYER, source, &[("Agentfile/x", "x", PLAIN), FUNCTION]);
+    assert!(built.findings(&why).unwrap_err().starts_with("content-mismatch: "));
     let why = built.findings(&built.with(TOOL_LAYER, tools, &[X, X, DESCRIBED])).unwrap_err();
     assert!(why.starts_with("layer-unsafe: "), "{why}");
     let out: [fn(&mut tar::Header); 3] = [
