@@ -4,6 +4,8 @@
 //! the same. Invariant: without an error among the findings, every line of the file is blank, a comment, in a block, or an entry.
 //! Page: `spec/agentfile.md`.
 
+use writ_core::visible;
+
 use crate::agent::{Agent, Entry};
 use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::directive::{self, Block, DIRECTIVES, Directive, Sop, known};
@@ -55,6 +57,8 @@ struct Open {
     keyword: Token,
     words: Vec<Token>,
     block: Block,
+    /// Lines that look like its end, which are told once it has another.
+    unclear: Vec<Diagnostic>,
 }
 
 struct Reader<'a> {
@@ -81,6 +85,12 @@ impl Reader<'_> {
             if line.text.trim_matches([' ', '\t']) == "END" {
                 self.close();
             } else {
+                if looks_like_end(line.text) {
+                    let message = "this line looks like `END`, and is one of the block's";
+                    let help =
+                        "`END` alone on its line closes the block; write the line in another way if it is to stay";
+                    open.unclear.push(Diagnostic::error("unclear-end", line.whole(), message, help));
+                }
                 open.block.text.push_str(line.text);
                 open.block.text.push('\n');
             }
@@ -201,11 +211,12 @@ impl Reader<'_> {
             .and_then(|rest| rest.find('\n'))
             .map_or(self.agent.text.len(), |at| end + at + 1);
         let block = Block { text: String::new(), first_line: line.number + 1, start };
-        self.open = Some(Open { keyword: keyword.clone(), words: words.to_vec(), block });
+        self.open = Some(Open { keyword: keyword.clone(), words: words.to_vec(), block, unclear: Vec::new() });
     }
 
     fn close(&mut self) {
-        let Some(Open { keyword, words, block }) = self.open.take() else { return };
+        let Some(Open { keyword, words, block, unclear }) = self.open.take() else { return };
+        self.found.extend(unclear);
         let directive = match words.first() {
             None => Directive::Policy(block),
             Some(name) => Directive::Sop(Sop::Inline { name: name.text.clone(), block }),
@@ -220,6 +231,13 @@ impl Reader<'_> {
 
 /// The version of the syntax that is read.
 pub const SYNTAX: &str = "agentrc.agentfile/v0.1";
+
+/// Whether a line of a block shows as the word that closes it, and is another text: blanks of other scripts, letters that are not seen, a
+/// comment behind it.
+fn looks_like_end(text: &str) -> bool {
+    let seen: String = text.chars().filter(|c| !c.is_whitespace() && !visible::is_unseen(*c)).collect();
+    seen == "END" || seen.starts_with("END#")
+}
 
 fn unknown_help(name: &str) -> String {
     let upper = name.to_ascii_uppercase();
@@ -249,6 +267,21 @@ mod tests {
         let (_, found) = parse(text.as_bytes(), "Agentfile");
         let told = found.into_iter().filter(|one| one.code == "unseen-character");
         told.map(|one| (one.severity, one.place.line, one.place.column)).collect()
+    }
+
+    /// Who reads a file sees where a block ends.
+    #[test]
+    fn a_line_that_shows_as_the_end_of_a_block_is_told() {
+        let told = |line: &str| {
+            let (_, found) = parse(format!("SOP x\nhi\n{line}\nmore\nEND\n").as_bytes(), "Agentfile");
+            found.iter().filter(|one| one.code == "unclear-end" && one.is_error() && one.place.line == 3).count()
+        };
+        for line in ["END\u{a0}", "\u{2003}END", "END\u{200d}", "E\u{200b}ND", "END # done", "END#"] {
+            assert_eq!(told(line), 1, "{line:?}");
+        }
+        for line in ["END", "\tEND ", "End", "THE END", "END.", "ENDED", "# END", "end of it"] {
+            assert_eq!(told(line), 0, "{line:?}");
+        }
     }
 
     /// What people see of a file is what is read of it.
