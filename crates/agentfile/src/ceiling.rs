@@ -49,12 +49,17 @@ impl Level {
     /// The same with its lock: what its sets of tools bring is declared, too.
     pub fn locked(linted: Linted, lock: Lock) -> Self {
         let tools = lock.brought(&linted.agent);
+        Self::bringing(linted, Some(lock), tools)
+    }
+
+    /// The same, where it is known which tools its sets bring.
+    pub fn bringing(linted: Linted, lock: Option<Lock>, tools: Vec<String>) -> Self {
         let whole = if tools.is_empty() {
             linted
         } else {
             Placed { agentfile: linted.agent.text, tools, ..Placed::default() }.linted(&linted.agent.file)
         };
-        Self { lock: Some(lock), ..Self::of(whole) }
+        Self { lock, ..Self::of(whole) }
     }
 
     /// Asks its policies and its declarations, as itself; what it forbids to the child by name is forbidden, too.
@@ -64,7 +69,9 @@ impl Level {
         if !decided.is_allowed() {
             return decided;
         }
-        let named = self.rules.ask(child, request);
+        // As its policies name what is asked for, where it was asked for by another of its names.
+        let known = own.declared_by(&self.agent).unwrap_or(own);
+        let named = self.rules.ask(child, &Request { principal: request.principal.clone(), ..known });
         if named.errors.is_empty() && !named.rules.iter().any(|said| said.effect == "forbid") { decided } else { named }
     }
 }
@@ -314,7 +321,8 @@ impl Check<'_> {
         let (child, parent) = (self.child, self.parent);
         for (entry, tool) in child.tools() {
             if let Resolved::Tool(base) = resolve(&parent.agent, &tool.to_string()) {
-                if parent.rules.may_permit("tool.invoke", &tool_name(&parent.agent, &base)) {
+                let who = [parent.agent.name_or_default(), child.name_or_default()];
+                if parent.rules.may_permit("tool.invoke", &tool_name(&parent.agent, &base), &who) {
                     continue;
                 }
                 let line = parent.agent.tools().find(|(_, known)| **known == base);

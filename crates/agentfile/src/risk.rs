@@ -178,7 +178,7 @@ impl Report {
             let lower = tool.name.to_ascii_lowercase();
             let Some((_, what)) = RISKY.iter().find(|(part, _)| lower.contains(part)) else { continue };
             self.risky_tools.push(Item { text: format!("{tool}: {what}"), line: entry.line() });
-            if rules.may_permit("tool.invoke", &tool_name(agent, tool)) {
+            if rules.may_permit("tool.invoke", &tool_name(agent, tool), &[agent.name_or_default()]) {
                 high.push(format!("`{tool}` {what}, and a policy permits it"));
             }
         }

@@ -38,6 +38,8 @@ fn what_stays_within_is_let_through() {
         "AUDIT compliance\nTOOL utcp:read\nALLOW invoke read\n",
         "URL https://api.example/path\n",
         "URL https://api.example:443\nSERVER s https://B.example:443/x\n",
+        "TRACE on\n",
+        "TRACE otlp://API.example:4317\n",
         "URL http://c.example:8080\nURL https://c.example\n",
         "MOUNT /w ro\n",
         "MOUNT /w/sub rw\n",
@@ -132,6 +134,8 @@ fn each_of_the_seven_is_refused() {
         // A scheme of one line and a port of another are neither's.
         ("URL https://c.example:8080\n", WidenNetwork),
         ("URL http://c.example\n", WidenNetwork),
+        ("TRACE https://evil.example/v1\n", WidenNetwork),
+        ("TRACE otlp://evil.example:4317\n", WidenNetwork),
         ("MOUNT /other ro\n", WidenFiles),
         ("MOUNT /data rw\n", WidenFiles),
         ("MOUNT / ro\n", WidenFiles),
@@ -224,6 +228,28 @@ fn what_a_base_forbids_to_the_child_by_name_holds() {
     let base = "AGENT base\nTOOL utcp:read\nALLOW invoke read\nPOLICY\nforbid(principal == AgentRC::Agent::\"child\", action, resource);\nEND\n";
     let own = child("TOOL utcp:read\nALLOW invoke read\n");
     assert_eq!(ask(&own, &[level(base, "base")], "tool.invoke", "read"), (false, Some(0)));
+    // By whatever name, and however it is written.
+    let lines = "TOOL utcp:read\nALLOW invoke read\nURL https://h.example\nMOUNT /w ro\n";
+    let forbids = |text: &str| {
+        let forbid = format!("POLICY\nforbid(principal == AgentRC::Agent::\"child\", action, resource) {text};\nEND\n");
+        [level(&format!("AGENT base\n{lines}{forbid}"), "base")]
+    };
+    let own = child(lines);
+    for (text, action, names) in [
+        ("when { resource == AgentRC::Tool::\"read\" }", "tool.invoke", ["read", "utcp:read"]),
+        ("when { resource == AgentRC::Host::\"h.example\" }", "network.egress", ["h.example", "H.EXAMPLE"]),
+        ("when { resource == AgentRC::Path::\"/w/s\" }", "filesystem.read", ["/w/s", "/w/s/"]),
+    ] {
+        for name in names {
+            assert_eq!(ask(&own, &forbids(text), action, name), (false, Some(0)), "{text} {name}");
+            assert_eq!(ask(&own, &forbids("when { resource == AgentRC::Tool::\"x\" }"), action, name), (true, None));
+        }
+    }
+    // What is forbidden to another by name is nobody else's affair.
+    let base = "AGENT base\nAUDIT all\nTOOL utcp:read\nALLOW invoke read\nPOLICY\nforbid(principal == AgentRC::Agent::\"other\", action == AgentRC::Action::\"tool.invoke\", resource == AgentRC::Tool::\"read\");\nEND\n";
+    let own = child("TOOL utcp:read\nALLOW invoke read\n");
+    assert_eq!(violations(&own.agent, None, &level(base, "base")), []);
+    assert_eq!(violations(&own.agent, None, &level(&base.replace("other", "child"), "base")).is_empty(), false);
 }
 
 const LINES: [&str; 18] = [

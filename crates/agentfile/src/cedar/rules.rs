@@ -375,8 +375,9 @@ impl Rules {
         })
     }
 
-    /// Whether some permit may speak for an action on a resource, whatever its conditions, and no forbid without a condition does.
-    pub(crate) fn may_permit(&self, action: &str, resource: &str) -> bool {
+    /// Whether some permit may speak for an action on a resource, whatever its conditions, and no forbid without a condition does that is
+    /// about one of those who ask.
+    pub(crate) fn may_permit(&self, action: &str, resource: &str, who: &[&str]) -> bool {
         let on = |policy: &Policy| match policy.resource_constraint() {
             ResourceConstraint::Any | ResourceConstraint::Is(_) => true,
             ResourceConstraint::Eq(uid) | ResourceConstraint::In(uid) | ResourceConstraint::IsIn(_, uid) => {
@@ -386,7 +387,13 @@ impl Rules {
         let speaking = |effect| {
             self.all.policies().filter(move |policy| policy.effect() == effect && speaks(policy, action) && on(policy))
         };
-        let forbidden = speaking(Effect::Forbid).any(|policy| !policy.has_non_scope_constraint());
+        let about = |policy: &Policy| match policy.principal_constraint() {
+            PrincipalConstraint::Any | PrincipalConstraint::Is(_) => true,
+            PrincipalConstraint::Eq(uid) | PrincipalConstraint::In(uid) | PrincipalConstraint::IsIn(_, uid) => {
+                who.contains(&uid.id().unescaped())
+            }
+        };
+        let forbidden = speaking(Effect::Forbid).any(|policy| !policy.has_non_scope_constraint() && about(policy));
         !forbidden && speaking(Effect::Permit).next().is_some()
     }
 

@@ -5,7 +5,7 @@
 
 use super::{Check, MustNot, Side};
 use crate::agent::Entry;
-use crate::directive::Address;
+use crate::directive::{Address, Directive};
 
 impl Check<'_> {
     pub(super) fn network(&mut self) {
@@ -32,7 +32,31 @@ impl Check<'_> {
             };
             self.say(MustNot::WidenNetwork, message, Side::of(child, entry), theirs);
         }
+        self.traces();
     }
+
+    /// Traces go where the base sends its own, or to a host of the base's.
+    fn traces(&mut self) {
+        let (child, parent) = (self.child, &self.parent.agent);
+        for entry in &child.entries {
+            let Directive::Trace(Some(place)) = &entry.directive else { continue };
+            let host = host_of(place);
+            let known = |host: &str| parent.destinations().any(|(_, base)| base.host == host);
+            if parent.entries.iter().any(|base| base.directive == entry.directive) || host.as_deref().is_some_and(known)
+            {
+                continue;
+            }
+            let theirs = parent.entries.iter().find(|base| matches!(base.directive, Directive::Trace(_)));
+            let theirs = theirs.map_or_else(|| Side::absent(parent, "no `TRACE`"), |base| Side::of(parent, base));
+            let message = format!("traces go to `{}`, which is none of the base's", host.as_deref().unwrap_or(place));
+            self.say(MustNot::WidenNetwork, message, Side::of(child, entry), theirs);
+        }
+    }
+}
+
+/// The host of a place for traces, lower case.
+fn host_of(place: &str) -> Option<String> {
+    Some(url::Url::parse(place).ok()?.host_str()?.to_ascii_lowercase())
 }
 
 fn none_of(address: &Address) -> String {

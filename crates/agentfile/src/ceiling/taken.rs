@@ -1,8 +1,10 @@
 //! Names of the base's that a child gives to something of its own.
 //!
-//! Owns when a skill, a procedure, a function, a server of the child is another than the one that the base means by the name: what the base
+//! Owns when a tool, a skill, a procedure, a function, a server of the child is another than the one that the base means by the name: what the base
 //! permits, it permits by name. Refuses nothing, since a child may replace what it inherits. Invariant: two are taken for the same only where
 //! both lines, or both locks, say the same.
+
+use std::borrow::Cow;
 
 use super::{Level, Side};
 use crate::agent::{Agent, Entry};
@@ -15,7 +17,7 @@ pub fn taken(child: &Agent, lock: Option<&Lock>, parent: &Level) -> Vec<Diagnost
     let mut out = Vec::new();
     for entry in &child.entries {
         let Some((kind, name)) = named(&entry.directive) else { continue };
-        let base = parent.agent.entries.iter().find(|base| named(&base.directive) == Some((kind, name)));
+        let base = parent.agent.entries.iter().find(|base| named(&base.directive) == Some((kind, name.clone())));
         let Some(base) = base.filter(|base| !is_same((entry, lock), (base, parent.lock.as_ref()))) else { continue };
         let (here, there) = (Side::of(child, entry).shown(), Side::of(&parent.agent, base).shown());
         let message = format!(
@@ -28,13 +30,14 @@ pub fn taken(child: &Agent, lock: Option<&Lock>, parent: &Level) -> Vec<Diagnost
 }
 
 /// What policies, or other lines, know something by.
-fn named(directive: &Directive) -> Option<(&'static str, &str)> {
+fn named(directive: &Directive) -> Option<(&'static str, Cow<'_, str>)> {
     match directive {
-        Directive::Skill(bundle) => Some(("skill", bundle.name())),
-        Directive::Sop(sop) => Some(("procedure", sop.name())),
-        Directive::Function(function) => Some(("function", function.name())),
-        Directive::Server { name, .. } => Some(("server", name)),
-        Directive::Mcp(mcp) => Some(("MCP server", mcp.name())),
+        Directive::Skill(bundle) => Some(("skill", bundle.name().into())),
+        Directive::Sop(sop) => Some(("procedure", sop.name().into())),
+        Directive::Function(function) => Some(("function", function.name().into())),
+        Directive::Server { name, .. } => Some(("server", name.into())),
+        Directive::Mcp(mcp) => Some(("MCP server", mcp.name().into())),
+        Directive::Tool(tool) => Some(("tool", tool.to_string().into())),
         _ => None,
     }
 }
@@ -62,6 +65,11 @@ fn pinned(entry: &Entry, lock: Option<&Lock>) -> Option<String> {
             let found =
                 lock.functions.iter().find(|one| one.path.trim_start_matches("./") == format!("{path}:{symbol}"));
             found?.hash.map(|hash| hash.to_string())
+        }
+        Directive::Tool(tool) => {
+            let found = lock.tools.iter().find(|one| one.name == tool.to_string())?;
+            let program = found.program.map(|program| program.to_string());
+            (found.digest.is_some() || program.is_some()).then(|| format!("{:?} {program:?}", found.digest))
         }
         Directive::Mcp(mcp) => {
             lock.mcp.iter().find(|one| one.name == mcp.name())?.digest.map(|digest| digest.to_string())

@@ -9,6 +9,7 @@ use writ_core::visible;
 use super::{base, read, unreadable};
 use crate::args::{LintArgs, LintFormat};
 use crate::commands::sarif::{document, object};
+use crate::commands::tool::brought;
 use crate::exit::Failure;
 use crate::output;
 
@@ -42,6 +43,10 @@ pub fn run(args: &LintArgs) -> Result<(), Failure> {
     }
     let chain = if unknown { Vec::new() } else { base::inherited(&args.file, &linted.agent, &args.base)? };
     let lock = if chain.is_empty() { None } else { base::lock_of(&args.file, &linted.agent) };
+    if lock.is_some() {
+        // What its sets bring is held to the base by the lock alone.
+        brought(&linted, &args.file)?;
+    }
     let beyond = ceiling::chain_violations(&linted.agent, lock.as_ref(), &chain);
     linted.found.extend(beyond.iter().map(|found| found.diagnostic(&linted.agent)));
     for level in &chain {

@@ -14,6 +14,7 @@ use writ_agentfile::ceiling::Level;
 use writ_agentfile::{Linted, Options, cedar};
 
 use crate::args::AgentfileCommand;
+use crate::commands::tool::brought;
 use crate::environment;
 use crate::exit::Failure;
 use crate::input;
@@ -75,10 +76,10 @@ pub fn levels<'a>(files: impl IntoIterator<Item = &'a std::path::PathBuf>) -> Re
         .into_iter()
         .map(|file| {
             let linted = usable(file)?;
-            Ok(match base::lock_of(file, &linted.agent) {
-                Some(lock) => Level::locked(linted, lock),
-                None => Level::of(linted),
-            })
+            let lock = base::lock_of(file, &linted.agent);
+            // A list that is another than its lock says is nobody's.
+            let tools = brought(&linted, file)?;
+            Ok(Level::bringing(linted, lock, tools))
         })
         .collect()
 }
