@@ -15,6 +15,6 @@ pub fn run(words: &[&str]) -> Result<()> {
     let built = step("build", || build(&["--profile", "dist", "-p", "writ", "-p", "writ-benches"]))?;
     let (writ, benches) = (built.named("writ")?, built.named("writ-benches")?);
     let installed = writ.with_file_name("writ-installed");
-    fs::copy(&writ, &installed).context("copy the program")?;
+    fs::copy(writ, &installed).context("copy the program")?;
     step("bench", || call(Command::new(benches).args(words).env("WRIT_BIN", &installed)))
 }

@@ -249,7 +249,7 @@ fn what_a_base_forbids_to_the_child_by_name_holds() {
     let base = "AGENT base\nAUDIT all\nTOOL utcp:read\nALLOW invoke read\nPOLICY\nforbid(principal == AgentRC::Agent::\"other\", action == AgentRC::Action::\"tool.invoke\", resource == AgentRC::Tool::\"read\");\nEND\n";
     let own = child("TOOL utcp:read\nALLOW invoke read\n");
     assert_eq!(violations(&own.agent, None, &level(base, "base")), []);
-    assert_eq!(violations(&own.agent, None, &level(&base.replace("other", "child"), "base")).is_empty(), false);
+    assert!(!violations(&own.agent, None, &level(&base.replace("other", "child"), "base")).is_empty());
 }
 
 const LINES: [&str; 18] = [

@@ -13,11 +13,11 @@ use writ_agentfile::{Agent, Diagnostic, Linted, Lock, Options, lint};
 use writ_core::{Timestamp, json, regular_file};
 
 use crate::config::Config;
-use crate::form::{MAX_TEXT, secret_line};
 use crate::layer::{Files, LayerError, OWN, gather, pack};
 use crate::layout::{Layout, LayoutError};
 use crate::manifest::{Annotations, Descriptor, Manifest};
 use crate::portable::{RunManifest, split};
+use crate::secrets::{MAX_TEXT, secret_line};
 
 /// What kind of artifact a package is.
 pub const PACKAGE: &str = "application/vnd.agentrc.agent.v1+json";

@@ -7,16 +7,15 @@
 use std::io::{BufReader, Read};
 
 use flate2::bufread::MultiGzDecoder;
-use writ_core::{secret, visible};
+use writ_core::visible;
 
 use crate::build::TITLE;
 use crate::check::Package;
 use crate::layer::{MAX_BYTES, is_plain};
 use crate::layout::{Layout, LayoutError};
 use crate::manifest::Descriptor;
+use crate::secrets::{MAX_TEXT, secret_line};
 
-/// Largest file that is looked at for secrets.
-pub(crate) const MAX_TEXT: u64 = 4 << 20;
 /// Most files of a layer that are told.
 const TOLD: usize = 8;
 
@@ -41,20 +40,6 @@ pub fn findings(layout: &Layout, package: &Package) -> Result<Vec<String>, Layou
         }
     }
     Ok(out)
-}
-
-/// The line of a file where a secret's value seems to stand; the first where its name says that it holds one.
-pub(crate) fn secret_line(path: &str, bytes: &[u8]) -> Option<usize> {
-    let base = path.rsplit('/').next().unwrap_or(path);
-    let named = base == ".env"
-        || base.starts_with(".env.") && base != ".env.example"
-        || base == ".netrc"
-        || base.starts_with("id_ed25519") && !base.ends_with(".pub");
-    if named {
-        return Some(1);
-    }
-    let is_secret = |line: &str| secret::has_token(line) || line.contains("PRIVATE KEY-----");
-    std::str::from_utf8(bytes).ok()?.lines().position(is_secret).map(|at| at + 1)
 }
 
 /// How a layer is packed.

@@ -19,6 +19,7 @@ pub mod portable;
 pub mod provenance;
 pub mod reference;
 pub mod sbom;
+mod secrets;
 
 pub use layout::{Layout, LayoutError};
 pub use manifest::{Descriptor, Document, Index, Manifest};

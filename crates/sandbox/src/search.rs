@@ -81,7 +81,7 @@ pub fn filter(answers: &[(Rules, u32)], arch: TargetArch) -> Result<Vec<sock_fil
     let mut tree = Vec::with_capacity(blocks);
     search(&starts, &mut tree);
     filter.append(&mut tree);
-    filter.extend(calls.into_iter().flat_map(|(_, block)| block));
+    filter.extend(calls.into_values().flatten());
     Ok(filter)
 }
 

@@ -1,9 +1,9 @@
 //! What an Agentfile is built on, as the lock beside it says (§16).
 //!
-//! Owns the way from `FROM` to the levels that a file is held against: from files that were named, else from Writ's own layout. Asks no
+//! Owns the way from `FROM` to the levels that a file is held against: from Writ's own layout. Asks no
 //! registry: `writ lock` did. Invariant: a base that cannot be had is an error, never no inheritance.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use writ_agentfile::ceiling::Level;
 use writ_agentfile::directive::Base;
@@ -12,7 +12,6 @@ use writ_core::regular_file;
 use writ_engine::verify::package::{Parents, chain};
 use writ_package::{Descriptor, Layout, Reference};
 
-use super::levels;
 use crate::args::RegistryArgs;
 use crate::commands::package::build::Pulled;
 use crate::exit::Failure;
@@ -56,10 +55,10 @@ pub fn lock_of(file: &Path, agent: &Agent) -> Option<Lock> {
     lock(file).ok().flatten().filter(|lock| lock.agentfile_hash == agent.digest())
 }
 
-/// What a file is built on, nearest first: the files that were named, else what its lock leads to.
-pub fn inherited(file: &Path, agent: &Agent, named: &[PathBuf]) -> Result<Vec<Level>, Failure> {
-    if !named.is_empty() || !is_named(agent) {
-        return levels(named);
+/// What a file is built on, nearest first, as its lock says.
+pub fn locked(file: &Path, agent: &Agent) -> Result<Vec<Level>, Failure> {
+    if !is_named(agent) {
+        return Ok(Vec::new());
     }
     let remedy = "`writ lock` says what it is, `--base FILE` names it";
     let Some(lock) = lock(file)? else {

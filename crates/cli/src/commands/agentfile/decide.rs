@@ -14,7 +14,7 @@ use writ_engine::decide::requests::{self, Requests};
 use writ_engine::governing::{self, Trust};
 use writ_store::Store;
 
-use super::base::inherited;
+use super::levels::inherited;
 use super::usable;
 use crate::args::AgentDecideArgs;
 use crate::commands::session_lookup::store;

@@ -6,6 +6,7 @@ use writ_agentfile::{Diagnostic, Linted, Options, Severity, ceiling};
 use writ_core::json::Value;
 use writ_core::visible;
 
+use super::levels::inherited;
 use super::{base, read, unreadable};
 use crate::args::{LintArgs, LintFormat};
 use crate::commands::sarif::{document, object};
@@ -41,7 +42,7 @@ pub fn run(args: &LintArgs) -> Result<(), Failure> {
             args.file.display()
         ));
     }
-    let chain = if unknown { Vec::new() } else { base::inherited(&args.file, &linted.agent, &args.base)? };
+    let chain = if unknown { Vec::new() } else { inherited(&args.file, &linted.agent, &args.base)? };
     let lock = if chain.is_empty() { None } else { base::lock_of(&args.file, &linted.agent) };
     if lock.is_some() {
         // What its sets bring is held to the base by the lock alone.

@@ -2,6 +2,7 @@
 
 pub mod base;
 mod decide;
+mod levels;
 mod lint;
 mod project;
 mod prove;
@@ -10,11 +11,9 @@ mod show;
 use std::fs;
 use std::path::Path;
 
-use writ_agentfile::ceiling::Level;
 use writ_agentfile::{Linted, Options, cedar};
 
 use crate::args::AgentfileCommand;
-use crate::commands::tool::brought;
 use crate::environment;
 use crate::exit::Failure;
 use crate::input;
@@ -68,20 +67,6 @@ pub fn usable(file: &Path) -> Result<Linted, Failure> {
         return Err(Failure::No);
     }
     Ok(linted)
-}
-
-/// The files that another is built on.
-pub fn levels<'a>(files: impl IntoIterator<Item = &'a std::path::PathBuf>) -> Result<Vec<Level>, Failure> {
-    files
-        .into_iter()
-        .map(|file| {
-            let linted = usable(file)?;
-            let lock = base::lock_of(file, &linted.agent);
-            // A list that is another than its lock says is nobody's.
-            let tools = brought(&linted, file)?;
-            Ok(Level::bringing(linted, lock, tools))
-        })
-        .collect()
 }
 
 fn new(file: &Path, name: Option<&str>, force: bool) -> Result<(), Failure> {

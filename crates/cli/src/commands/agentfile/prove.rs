@@ -5,7 +5,7 @@ use writ_agentfile::ceiling::{Violation, violations};
 use writ_core::json;
 use writ_service::prove::{Answer, ProveError, prove};
 
-use super::levels;
+use super::levels::levels;
 use crate::args::{Format, ProveArgs};
 use crate::exit::Failure;
 use crate::output;

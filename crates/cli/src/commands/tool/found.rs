@@ -69,7 +69,7 @@ pub fn open(file: &Path) -> Result<Opened, Failure> {
     }
     let tools = of_sets(&own, lock.as_ref(), &here, true)?;
     let from = matches!(own.agent.base(), Some(Base::Reference(_)));
-    let image = from && base::inherited(&file, &own.agent, &[])?.is_empty();
+    let image = from && base::locked(&file, &own.agent)?.is_empty();
     let placed = Placed { agentfile: own.agent.text, calls: true, image, tools, ..Placed::default() };
     let linted = placed.linted(&file.to_string_lossy());
     if let Some(error) = linted.found.iter().find(|found| found.is_error()) {
