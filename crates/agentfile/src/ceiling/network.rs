@@ -1,7 +1,8 @@
 //! The network that a child may not widen: hosts, and how each is reached.
 //!
-//! Owns the second of the seven MUST NOTs. Looks at what `URL` and `SERVER` name; what policies say beyond that is the other checks'.
-//! Invariant: each host, scheme and port of a child is one that a single line of the base names.
+//! Owns the second of the seven MUST NOTs. Looks at what `URL`, `SERVER` and `TRACE` name; what policies say beyond that is the other
+//! checks'. Invariant: each host, scheme and port of a child is one that a single line of the base names; its traces go to a host of the base's,
+//! or where the base's go.
 
 use super::{Check, MustNot, Side};
 use crate::agent::Entry;

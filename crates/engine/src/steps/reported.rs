@@ -66,7 +66,7 @@ pub enum ReportedError {
         /// It.
         kind: String,
     },
-    /// The type.
+    /// The type is a builder's.
     #[error("`{kind}` is a builder's word: have the step run by Writ (`attest_step`), or import what a builder signed")]
     BuildersType {
         /// It.
