@@ -474,7 +474,14 @@ fn a_tool_is_the_locked_one_or_none() {
     let (code, _, err) = agent.call("extra", &json!({ "word": "INFO" }));
     assert!(code == Some(3) && err.contains("toolsets/utcp:more/hash"), "{code:?} {err}");
     assert_eq!(decided(&agent, "extra"), Some(3));
+    // Nor is it held to a base by another list than the lock's.
+    agent.write("Base", &fs::read_to_string(agent.folder().join("Agentfile")).unwrap());
+    let lint = || agent.writ(&["agentfile", "lint", "--base", "Base"]);
+    let (code, _, err) = lint();
+    assert!(code == Some(3) && err.contains("toolsets/utcp:more/hash"), "{code:?} {err}");
     agent.write("toolsets/more.json", r#"["utcp:extra"]"#);
+    let (_, _, err) = lint();
+    assert!(!err.contains("toolsets/utcp:more/hash"), "{err}");
     agent.write("Agentfile", &(fs::read_to_string(agent.folder().join("Agentfile")).unwrap() + "TIMEOUT 9\n"));
     let (code, _, err) = agent.call("extra", &json!({ "word": "INFO" }));
     assert!(code == Some(3) && err.contains("agentfile_hash"), "{code:?} {err}");

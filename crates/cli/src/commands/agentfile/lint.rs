@@ -44,16 +44,16 @@ pub fn run(args: &LintArgs) -> Result<(), Failure> {
     }
     let chain = if unknown { Vec::new() } else { inherited(&args.file, &linted.agent, &args.base)? };
     let lock = if chain.is_empty() { None } else { base::lock_of(&args.file, &linted.agent) };
-    if lock.is_some() {
-        // What its sets bring is held to the base by the lock alone.
-        brought(&linted, &args.file)?;
-    }
+    // What its sets bring is held to the base by the lock alone.
+    let lists = if lock.is_some() { brought(&linted, &args.file).map(drop) } else { Ok(()) };
     let beyond = ceiling::chain_violations(&linted.agent, lock.as_ref(), &chain);
     linted.found.extend(beyond.iter().map(|found| found.diagnostic(&linted.agent)));
     for level in &chain {
         linted.found.extend(ceiling::taken(&linted.agent, lock.as_ref(), level));
     }
+    // Whoever reads the findings as a document gets one in any case.
     print(&linted, args.format);
+    lists?;
     if linted.has_errors() { Err(Failure::No) } else { Ok(()) }
 }
 
