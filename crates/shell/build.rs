@@ -86,8 +86,12 @@ fn optional(code: Option<String>) -> String {
 
 fn sends_code(sends: &Sends) -> String {
     let words: Vec<String> = sends.words.iter().map(|words| tidy(words)).collect();
-    let (to, named_by, unless) = (&sends.to, tidy(&sends.named_by), tidy(&sends.unless));
-    format!("Sends {{ words: &{words:?}, to: {to:?}, named_by: {named_by:?}, unless: {unless:?} }}, ")
+    let (to, named_by) = (&sends.to, tidy(&sends.named_by));
+    let (unless, input) = (tidy(&sends.unless), tidy(&sends.input));
+    format!(
+        "Sends {{ words: &{words:?}, to: {to:?}, named_by: {named_by:?}, unless: {unless:?}, \
+         input: {input:?} }}, "
+    )
 }
 
 /// All entries, as the code of the tables.

@@ -211,7 +211,7 @@ pub fn is_reserved(command: &Candidate) -> bool {
 
 /// The same for a program that is known to be another than its name says.
 pub fn is_reserved_as(program: &str, command: &Candidate) -> bool {
-    const OTHERS: [&str; 9] = ["writ", "node", "nodejs", "bun", "deno", "tsx", "kill", "pkill", "killall"];
+    const OTHERS: [&str; 6] = ["writ", "node", "nodejs", "bun", "deno", "tsx"];
     if !OTHERS.contains(&program) && !is_client(program) {
         return false;
     }
@@ -261,9 +261,6 @@ pub fn is_reserved_as(program: &str, command: &Candidate) -> bool {
         "node" | "nodejs" | "bun" | "deno" | "tsx" => {
             let script = operands.iter().position(|word| word.as_deref().is_some_and(is_client_script));
             script.is_some_and(|at| !only_informs(operands.get(at + 1..).unwrap_or_default(), command.flags()))
-        }
-        "kill" | "pkill" | "killall" => {
-            operands.iter().flatten().any(|operand| operand.contains("writ") || operand.contains("notary"))
         }
         _ => false,
     }
@@ -317,9 +314,6 @@ mod tests {
             "echo '{}' | writ hook",
             "claude --bare -p hi",
             "claude --settings=x.json -p hi",
-            "pkill -f writ",
-            "killall -9 writ",
-            "pkill -f 'notary run'",
         ] {
             assert!(reserved(line), "{line}");
         }

@@ -127,7 +127,8 @@ const KEYS: &str = r#"{"version":"1.0","name":"p","files":{"deny":["secrets/**"]
 const LOCK: &str = r#"{"version":"1.0","name":"p","files":{"readOnly":["Cargo.lock"]}}"#;
 const HOSTS: &str = r#"{"version":"1.0","name":"p","domains":{"allow":["good.example"],"deny":["*"]}}"#;
 
-const MOVES: [&str; 20] = [
+const MOVES: [&str; 21] = [
+    "git bisect start HEAD HEAD~2",
     "git checkout HEAD~2",
     "git checkout old",
     "git switch -q old",
@@ -149,7 +150,8 @@ const MOVES: [&str; 20] = [
     "git switch --orphan x",
     "git checkout $COMMIT",
 ];
-const HARMLESS_MOVES: [&str; 18] = [
+const HARMLESS_MOVES: [&str; 19] = [
+    "git bisect start",
     "git checkout -b x",
     "git switch -c x",
     "git checkout main",

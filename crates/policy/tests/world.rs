@@ -516,9 +516,32 @@ fn what_finds_writs_processes_ends_none() {
             "pkill -x writ",
             "killall -r '^wri'",
             "fuser -k ~/.writ/notary.sock",
+            "pkill -f writ",
+            "killall -9 writ",
+            "pkill -f 'notary run'",
+            "pkill -f '/usr/local/bin/writ'",
+            "pkill 'writ?x?'",
+            "pkill '(w|x)rit'",
+            "pkill -i WRIT",
+            "pkill --ignore-case WRIT",
+            "killall -I WRIT",
+            "skill writ",
+            "pkill -f 'hook --client'",
+            "kill $(pgrep -f hook)",
+            "kill $(ps -C writ -o pid=)",
+            "ps -C writ -o pid= | xargs kill",
+            "grep -l writ /proc/*/comm | cut -d/ -f3 | xargs kill",
+            "for d in /proc/[0-9]*; do grep -q writ $d/comm && kill ${d#/proc/}; done",
+            "systemctl --user stop writ-notary",
+            "systemctl stop 'writ*'",
+            "service writ stop",
+            "gdb -p $(pgrep writ)",
+            "prlimit --pid $(pgrep writ) --cpu=1",
+            "renice 19 $(pgrep writ)",
         ],
         "deny",
     );
+    cases(&["pkill ''", "pkill -v bash", "pkill -u $USER", "kill -9 -1", "kill -s KILL -1"], "ask");
     cases(
         &[
             "pkill node",
@@ -535,8 +558,38 @@ fn what_finds_writs_processes_ends_none() {
             "fuser -k 3000/tcp",
             "sleep 1 & kill $!",
             "kill %1",
+            "pkill typewriter",
+            "pkill -f rewrite",
+            "pkill -f write-server",
+            "killall write",
+            "pkill -u $USER node",
+            "pkill -P $$",
+            "kill -1 123",
+            "ps aux | grep rewrite | awk '{print $2}' | xargs kill",
+            "grep -rn writ README.md; kill $PID",
+            "systemctl --user stop nginx",
+            "systemctl status writ-notary",
+            "gdb -p $(pgrep node)",
         ],
         "allow",
+    );
+}
+
+/// What stands behind the beginning of a name is in another folder only where one is called so.
+#[test]
+fn a_name_that_begins_is_one_name() {
+    let policy = r#"{"version":"1.0","name":"x","files":{"deny":["**/.env.*"]}}"#;
+    check(
+        policy,
+        &[
+            (bash("tar czf dist-$VERSION.tar.gz dist"), "allow"),
+            (bash("cp a dist-$A-$B.tgz"), "allow"),
+            (bash("tar czf doc$VERSION.tar.gz dist"), "ask"),
+            (bash("mkdir dist-x; tar czf dist-$VERSION.tar.gz dist"), "ask"),
+            (bash("tar czf $VERSION.tar.gz dist"), "ask"),
+            (bash("tar czf dist-$VERSION/$A.gz dist"), "ask"),
+            (bash("tar czf .env$VERSION.gz dist"), "deny"),
+        ],
     );
 }
 

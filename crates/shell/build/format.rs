@@ -71,6 +71,8 @@ pub struct Sends {
     pub named_by: String,
     #[serde(default)]
     pub unless: String,
+    #[serde(default)]
+    pub input: String,
 }
 
 #[derive(Deserialize)]

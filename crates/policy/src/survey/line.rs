@@ -10,7 +10,7 @@ use writ_shell::{
 };
 
 use super::arrivals::is_harmless_device;
-use super::endings::ends_own;
+use super::endings::{Ends, ends_own};
 use super::open::Spelled;
 use super::paths::PATH_MAX;
 use super::pattern::rough_glob;
@@ -164,6 +164,7 @@ impl Survey<'_> {
         let named = allowed(self.policy, names, |pattern| candidate.allowed_by(&self.rooted(&candidate, pattern)));
         let text = place.as_ref().map_or_else(|| candidate.text(), |place| candidate.text_as(place));
         self.label_text(|pattern| candidate.denied_by(pattern));
+        let ends = ends_own(command, &candidate, analysis);
         let needless = candidate.is_harmless() || candidate.is_wrapper_of(command, &analysis.commands);
         self.facts.texts.push(TextFact {
             subject: Subject::Command,
@@ -172,12 +173,23 @@ impl Survey<'_> {
             span: Some(command.span),
             hits: found,
             allowed: named.or_else(|| needless.then(|| "writ:builtin".to_owned())),
-            reserved: is_reserved(&candidate)
-                || self.is_program_renamed(command, &candidate)
-                || ends_own(command, &candidate, analysis),
+            reserved: is_reserved(&candidate) || self.is_program_renamed(command, &candidate) || ends == Ends::Own,
             possible: false,
             text,
         });
+        if ends == Ends::Perhaps {
+            self.facts.texts.push(TextFact {
+                subject: Subject::Command,
+                name: candidate.program().to_owned(),
+                place: None,
+                span: Some(command.span),
+                hits: Vec::new(),
+                allowed: Some("writ:possible".to_owned()),
+                reserved: true,
+                possible: true,
+                text: candidate.program().to_owned(),
+            });
+        }
     }
 
     /// Which file the program is that a command names by its path: by its name, with the links of its folders followed, and where that

@@ -69,6 +69,7 @@ impl Survey<'_> {
 
     /// A path of which something is not known, as a pattern.
     pub(super) fn open_use(&mut self, file: &FileUse, parts: &[Part]) {
+        let parts = &self.in_one_name(file, parts);
         let made =
             parts.iter().any(|part| matches!(part, Part::Unknown(source) if source.is_made() || is_listed(*source)));
         let written = if made { any_pattern(parts) } else { pattern_of(parts) };
@@ -92,6 +93,31 @@ impl Survey<'_> {
             let path: String = parts.iter().map(placeholder).collect();
             self.touch(file, &path, false);
         }
+    }
+
+    /// `dist-$V.tar.gz`: behind the beginning of a name, a slash needs a folder whose name begins so.
+    fn in_one_name(&self, file: &FileUse, parts: &[Part]) -> Vec<Part> {
+        let first = parts.iter().position(Part::is_unknown).unwrap_or(parts.len());
+        let (front, rest) = parts.split_at(first);
+        let front: Option<String> =
+            front.iter().map(|part| if let Part::Text(text) = part { Some(text.as_str()) } else { None }).collect();
+        let place = front.as_deref().and_then(|front| front.rsplit_once('/')).filter(|(_, start)| !start.is_empty());
+        let Some((folder, start)) = place else { return parts.to_vec() };
+        let entries = self.world.list(&self.resolve(if folder.is_empty() { "/" } else { folder }).path);
+        let there = entries.is_none_or(|all| all.iter().any(|entry| entry.name.starts_with(start)));
+        let begins = format!("{}/{start}", fold(folder));
+        let others = self.facts.paths.iter().filter(|fact| fact.span != Some(file.span));
+        let mut written = others.filter(|fact| fact.access == Access::Write && fact.written.starts_with(&begins));
+        if there || written.next().is_some() {
+            return parts.to_vec();
+        }
+        let end = rest.iter().position(|part| matches!(part, Part::Text(text) if text.contains('/')));
+        let (own, behind) = rest.split_at(end.unwrap_or(rest.len()));
+        let named = |part: &Part| match part {
+            Part::Unknown(Source::Outside) => Part::Unknown(Source::Name),
+            other => other.clone(),
+        };
+        parts.iter().take(first).cloned().chain(own.iter().map(named)).chain(behind.iter().cloned()).collect()
     }
 
     /// What lies behind a process's own folder or files, wherever that is when it is used.

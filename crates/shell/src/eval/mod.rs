@@ -79,6 +79,8 @@ pub struct Eval<'e> {
     pub(crate) unsure: HashSet<String>,
     /// Above zero where an assignment goes to the environment of what is run.
     pub(crate) exports: usize,
+    /// An assignment is seen by one command alone.
+    pub(crate) lends: bool,
     pub(crate) arguments: Option<Arguments>,
     pub(crate) dirs: Vec<Dir>,
     /// Where commands run if a `cd` in the midst of a chain failed (`cd x && a; b`).
@@ -153,6 +155,7 @@ pub fn run(node: &Node, line: &str, env: &Env, sources: &dyn Sources, programs: 
         descriptors: Descriptors::default(),
         unsure: HashSet::new(),
         exports: 0,
+        lends: false,
         arguments: None,
         dirs: vec![Dir::Start(String::new())],
         unlikely: Vec::new(),

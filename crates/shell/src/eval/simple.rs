@@ -44,9 +44,11 @@ impl Eval<'_> {
         let exports = !keeps || alternatives.iter().any(exporting);
         self.exports += usize::from(exports);
         alternatives.iter().for_each(|words| self.keys_declared(words, &simple.assignments));
+        self.lends = !keeps;
         for assignment in &simple.assignments {
             self.assign(assignment, span);
         }
+        self.lends = false;
         self.exports -= usize::from(exports);
         self.conditional = conditional;
         let lent = if keeps { Vec::new() } else { self.changed(mark) };

@@ -1,11 +1,11 @@
 //! One command, by its program: what it keeps and links, then builtins, wrappers, interpreters, and the files and hosts of its
 //! operands.
 
-use crate::action::Access;
+use crate::action::{Access, NetTarget};
 use crate::eval::Eval;
 use crate::eval::command::{Place, Programs};
 use crate::eval::input::Input;
-use crate::programs::operands::{self, patch};
+use crate::programs::operands::{self, patch, sends};
 use crate::programs::{copies, interpreters, prints, read_only, scripts, variables, wrappers};
 use crate::shape::{is_flag, is_system, split_assignment, text_word};
 use crate::word::{Part, Word};
@@ -41,6 +41,9 @@ fn run(eval: &mut Eval<'_>, words: &[Word], place: &Place<'_>) {
     if matches!(base, "." | "source") {
         let script = arguments.iter().find(|word| !is_flag(word));
         return script.into_iter().for_each(|script| interpreters::script(eval, script, base, input));
+    }
+    if !matches!(input, Input::None) && sends::fed(base, arguments) {
+        eval.net(NetTarget::Unknown, span);
     }
     if eval.builtin(base, arguments, span, input) || wrapper(eval, words, place) {
         return;

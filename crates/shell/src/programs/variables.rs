@@ -14,7 +14,7 @@ use crate::programs::operands::{net, unpack};
 use crate::programs::runs::places;
 use crate::programs::{effects, scripts};
 use crate::shape::{host, is_system, tail, text_word};
-use crate::word::{Part, Word};
+use crate::word::{Part, Source, Word};
 
 /// What an assignment does beyond naming a value.
 pub fn variable_set(eval: &mut Eval<'_>, name: &str, values: &[Vec<Vec<Part>>], span: Span) {
@@ -22,7 +22,7 @@ pub fn variable_set(eval: &mut Eval<'_>, name: &str, values: &[Vec<Vec<Part>>], 
         // Which program, or which text, a name stands for; where `cd` looks.
         || matches!(name.split('[').next(), Some("BASH_CMDS" | "BASH_ALIASES"))
         || (name == "CDPATH" && !values.iter().all(|fields| is_here(&fields.concat())))
-        || (name.starts_with("GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM" && !is_null(values))
+        || (name.starts_with("GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM" && !is_harmless_setting(name, values))
         || (name == "PATH"
             && !values.iter().all(|fields| is_safe_search_path(&fields.concat(), eval.home().as_deref())));
     if steers {
@@ -87,6 +87,7 @@ fn variable(eval: &mut Eval<'_>, name: &str, steering: &ProgramVariable, value: 
             let code = text.trim_start_matches(['|', '-']).replace("%s", "");
             eval.code(&crate::programs::foreign::unmarked(&code, span), None, name);
         }
+        Variable::Steers if is_own_repository(eval, name, value) => {}
         Variable::Steers => eval.unresolved(UnresolvedKind::Environment, name, span),
         Variable::Settings => settings(eval, name, value),
         Variable::Writes if value.literal().is_none_or(|text| text.contains(['/', '.']) || name.ends_with("FILE")) => {
@@ -127,6 +128,8 @@ fn variable(eval: &mut Eval<'_>, name: &str, steering: &ProgramVariable, value: 
                 crate::programs::operands::tar::run(eval, "tar", &creates, span);
             }
         }
+        // What it is already.
+        Variable::Host | Variable::Share if is_passed_on(eval, name, value) => {}
         Variable::Host => match value.literal() {
             None => eval.net(NetTarget::Unknown, span),
             Some(text) => {
@@ -177,10 +180,59 @@ fn is_here(value: &[Part]) -> bool {
     value.iter().all(|part| matches!(part, Part::Text(text) if matches!(text.as_str(), "" | ".")))
 }
 
-fn is_null(values: &[Vec<Vec<Part>>]) -> bool {
-    values
-        .iter()
-        .all(|fields| matches!(fields.concat().as_slice(), [Part::Text(text)] if text == "/dev/null" || text == "1"))
+/// Whether a variable of git's settings adds none that could make it run or contact something: an empty file, or settings one by one,
+/// of which the name decides.
+fn is_harmless_setting(name: &str, values: &[Vec<Vec<Part>>]) -> bool {
+    let all = |holds: &dyn Fn(&str) -> bool| {
+        values.iter().all(|fields| matches!(fields.concat().as_slice(), [Part::Text(text)] if holds(text)))
+    };
+    match name.strip_prefix("GIT_CONFIG_") {
+        Some("COUNT") => all(&|text| text.bytes().all(|byte| byte.is_ascii_digit())),
+        Some(rest) if rest.starts_with("VALUE_") => true,
+        Some(rest) if rest.starts_with("KEY_") => all(&is_harmless_name),
+        _ => all(&|text| text == "/dev/null" || text == "1"),
+    }
+}
+
+/// Settings that say who somebody is, and how something looks.
+fn is_harmless_name(name: &str) -> bool {
+    const NAMES: [&str; 8] = [
+        "commit.gpgsign",
+        "tag.gpgsign",
+        "init.defaultbranch",
+        "safe.directory",
+        "core.autocrlf",
+        "core.quotepath",
+        "pull.rebase",
+        "merge.conflictstyle",
+    ];
+    let name = name.to_ascii_lowercase();
+    let whose = ["user.", "author.", "committer.", "color.", "advice."].iter().any(|front| name.starts_with(front));
+    whose || NAMES.contains(&name.as_str())
+}
+
+/// Whether a variable of git's names the repository that it would find by itself.
+fn is_own_repository(eval: &Eval<'_>, name: &str, value: &Word) -> bool {
+    let (top, Some(text)) = (eval.toplevel(), value.literal()) else { return false };
+    let text = text.trim_start_matches("./").trim_end_matches('/');
+    match name {
+        "GIT_DIR" => text == ".git" || top.is_some_and(|top| text == format!("{top}/.git")),
+        // Here, and not where a later `cd` leads.
+        "GIT_WORK_TREE" => {
+            let here = eval.lends && matches!(text, "." | "");
+            top.is_some_and(|top| text == top || here && eval.cwd().is_some_and(|cwd| cwd == top))
+        }
+        _ => false,
+    }
+}
+
+/// `DISPLAY=$DISPLAY`: nothing else is read there, and the line has not set it.
+fn is_passed_on(eval: &Eval<'_>, name: &str, value: &Word) -> bool {
+    let span = eval.span(eval.here);
+    let mut read = eval.out.variables.iter().filter(|variable| variable.span == span).peekable();
+    matches!(value.parts.as_slice(), [Part::Unknown(Source::Outside)])
+        && read.peek().is_some()
+        && read.all(|variable| variable.name == name)
 }
 
 /// Folders a `PATH` may name without changing what everyday commands mean: the system's, the home directory's, and those

@@ -242,7 +242,13 @@ fn sent(sends: &Sends) -> String {
     let words: Vec<&str> = sends.words.iter().map(|words| if words.is_empty() { "anything" } else { words }).collect();
     let to = if sends.to.is_empty() { "where settings say" } else { sends.to };
     let but = |sign: &str, words: &str| if words.is_empty() { String::new() } else { format!(", {sign} {words}") };
-    format!("{} ({to}{}{})", words.join(", "), but("or as named by", sends.named_by), but("unless", sends.unless))
+    let named = but("or as named by", sends.named_by);
+    format!(
+        "{} ({to}{named}{}{})",
+        words.join(", "),
+        but("unless", sends.unless),
+        but("standard input with", sends.input)
+    )
 }
 
 fn sends(sends: &Sends) -> Value {
@@ -251,6 +257,7 @@ fn sends(sends: &Sends) -> Value {
         ("to", text(sends.to)),
         ("namedBy", texts(sends.named_by.split_whitespace())),
         ("unless", texts(sends.unless.split_whitespace())),
+        ("input", texts(sends.input.split_whitespace())),
     ])
 }
 

@@ -52,7 +52,10 @@ pub fn run(eval: &mut Eval<'_>, arguments: &[Word]) {
         let Some(text) = word.literal() else { continue };
         let rest = arguments.get(at + 1..).unwrap_or_default();
         match text.as_str() {
-            "-c" | "--config" => rest.first().into_iter().for_each(|value| setting(eval, value, arguments)),
+            "-c" | "--config" => {
+                let none = |value: &&Word| value.literal().is_some_and(|text| is_without_hooks(&text));
+                rest.first().filter(|value| !none(value)).into_iter().for_each(|value| setting(eval, value, arguments));
+            }
             "config" => match configured(rest) {
                 Some(value) => setting(eval, &value, arguments),
                 None => open_setting(eval, rest),
@@ -142,6 +145,12 @@ fn is_code(name: &str) -> bool {
     COMMANDS.contains(&name)
         || name.starts_with("pager.")
         || (COMMAND_ENDINGS.iter().any(|ending| name.ends_with(ending)) && !name.starts_with("credential"))
+}
+
+/// `core.hooksPath=/dev/null` for one command: it runs none.
+fn is_without_hooks(text: &str) -> bool {
+    text.split_once('=')
+        .is_some_and(|(name, value)| name.eq_ignore_ascii_case("core.hookspath") && value == "/dev/null")
 }
 
 /// Whether a setting leads git to other settings or hooks.

@@ -10,7 +10,7 @@ pub(crate) mod patch;
 mod printing;
 mod references;
 pub(crate) mod repository;
-mod sends;
+pub mod sends;
 pub mod table;
 pub(crate) mod tar;
 mod unlisted;
@@ -20,7 +20,7 @@ use std::hash::BuildHasher;
 
 use writ_core::Span;
 
-use crate::action::{Access, NetUse, UnknownUseKind};
+use crate::action::{Access, NetTarget, NetUse, UnknownUseKind};
 use crate::eval::Eval;
 use crate::eval::input::Input;
 use crate::programs::entries;
@@ -102,12 +102,27 @@ pub fn hosts_of_wrapped(eval: &mut Eval<'_>) {
     }
 }
 
+/// `mail $USER`: the command reads nothing else that is not known, and who runs it has no host.
+fn is_own_user(eval: &Eval<'_>, split: &Split<'_>, target: &NetTarget, span: Span) -> bool {
+    let here = eval.span(eval.here);
+    let mut read = eval.out.variables.iter().filter(|variable| variable.span == here).peekable();
+    let mut open = split.operands.iter().filter(|word| word.literal().is_none());
+    let name = |word: &&Word| matches!(word.parts.as_slice(), [Part::Unknown(Source::Name | Source::Outside)]);
+    *target == NetTarget::Unknown
+        && open.next().is_some_and(|word| word.span == span && name(word))
+        && open.next().is_none()
+        && read.peek().is_some()
+        && read.all(|variable| matches!(variable.name.as_str(), "USER" | "LOGNAME"))
+}
+
 /// The same for a program that has a line; its words, told apart.
 pub fn by_entry<'w>(eval: &mut Eval<'_>, base: &str, arguments: &'w [Word], span: Span) -> Option<Split<'w>> {
     let program = table::lookup(base)?;
     let split = table::split(program, arguments);
     for NetUse { target, span } in net::nets(base, program, arguments, &split, span) {
-        eval.net(target, span);
+        if !(program.operands.contains(&Operands::Addresses) && is_own_user(eval, &split, &target, span)) {
+            eval.net(target, span);
+        }
     }
     if eval.quiet == 0 && eval.remote == 0 {
         eval.hosts_recorded.insert(eval.keys.hash_one((span, base, arguments)));

@@ -230,6 +230,8 @@ fn apply_commits(eval: &mut Eval<'_>, call: &Call<'_>) {
         "merge" => bring(eval, call.all()),
         "cherry-pick" | "revert" => eval.repository(RepositoryAct::Pick, call.all(), Vec::new(), call.span),
         "pull" | "subtree" => any(eval),
+        // Without commits it waits for these.
+        "bisect" if call.verb() == "start" && call.rest.len() == 1 => {}
         "bisect" if !matches!(call.verb().as_str(), "" | "log" | "view" | "visualize" | "terms" | "help") => any(eval),
         "apply" if call.has(&["--check", "--stat", "--numstat", "--summary", "--cached"]) => {}
         "apply" | "am" => patch::apply(eval, call.all(), call.input, call.span),

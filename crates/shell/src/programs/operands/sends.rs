@@ -7,7 +7,7 @@ use writ_core::Span;
 
 use crate::action::{NetTarget, NetUse};
 use crate::programs::entries::{Sends, entry};
-use crate::programs::operands::table::Split;
+use crate::programs::operands::table::{self, Split};
 use crate::shape::{host, is_flag, is_url};
 use crate::word::Word;
 
@@ -15,11 +15,33 @@ use crate::word::Word;
 pub fn sent(base: &str, arguments: &[Word], split: &Split<'_>, span: Span) -> Option<NetUse> {
     let all = entry(base)?.sends;
     let sends = all.iter().find(|sends| sends.words.iter().any(|words| begins(words, arguments, split)))?;
-    if is_named(sends, split) || arguments.iter().any(|word| lists(sends.unless, word)) {
+    if is_named(sends, split) || arguments.iter().any(|word| lists(sends.unless, word)) || !takes_input(sends, split) {
         return None;
     }
     let target = if sends.to.is_empty() { NetTarget::Unknown } else { host(sends.to, span) };
     Some(NetUse { target, span })
+}
+
+/// The same of a command that the line gives something on standard input, where a terminal alone would send nothing.
+pub fn fed(base: &str, arguments: &[Word]) -> bool {
+    let (Some(entry), Some(program)) = (entry(base), table::lookup(base)) else { return false };
+    let split = table::split(program, arguments);
+    entry.sends.iter().filter(|sends| !sends.input.is_empty()).any(|sends| {
+        let fits = sends.words.iter().any(|words| begins(words, arguments, &split));
+        fits && !is_named(sends, &split) && reads(sends, &split)
+    })
+}
+
+/// Whether what is sent is more than standard input, or this is no terminal.
+fn takes_input(sends: &Sends, split: &Split<'_>) -> bool {
+    sends.input.is_empty() || reads(sends, split) && !split.has(&['t'], "--tty")
+}
+
+fn reads(sends: &Sends, split: &Split<'_>) -> bool {
+    sends.input.split_whitespace().any(|option| match option.strip_prefix("--") {
+        Some(_) => split.has(&[], option),
+        None => option.chars().nth(1).is_some_and(|letter| split.has(&[letter], option)),
+    })
 }
 
 /// Whether the operands begin with words. What stands behind an option that is not listed may be its value, and cargo's `+nightly` is none.
