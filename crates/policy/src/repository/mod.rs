@@ -15,7 +15,7 @@ pub use config::Config;
 pub use index::{Entry, Index, Stat, each};
 pub use objects::{Id, Kind};
 pub use pathspec::Pathspecs;
-pub use remotes::Remotes;
+pub use remotes::{Remotes, Switched, system_files};
 
 use std::cell::Cell;
 

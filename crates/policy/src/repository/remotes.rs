@@ -1,35 +1,93 @@
-//! Remotes and what is ignored, as files in the repository have them.
+//! Remotes and what is ignored, as files in the repository and the user's have them.
 
-use super::{Config, Repository, text};
-use crate::world::World;
+use writ_core::Digest;
+
+use super::{Config, MAX_FILE, Repository};
+use crate::world::{World, fold};
 
 /// Most files of settings that others include.
 const MOST_INCLUDED: usize = 16;
+/// Deepest that files of settings include each other, as in git.
+const DEEPEST: usize = 10;
+/// Most folders of submodules that are looked into.
+const MOST_MODULES: usize = 64;
 
-/// What names of remotes stand for, by the settings of a repository, of what these include, and of the user.
+/// Which branches may be checked out besides the one that is.
+#[derive(Debug, Default)]
+pub struct Switched {
+    pub branches: Vec<String>,
+    /// Any branch.
+    pub any: bool,
+    /// Remotes that a branch may have been told to follow, each in front of a branch's name.
+    pub upstreams: Vec<String>,
+    /// Any remote that there is.
+    pub every: bool,
+}
+
+/// What names of remotes stand for, by the settings of a repository and of the user, and of what these include.
 pub struct Remotes<'r, 'w> {
     repo: Option<&'r Repository<'w>>,
-    /// The repository's own settings, with what they include.
-    own: Config,
-    /// The same and the user's, by which addresses are rewritten.
     all: Config,
+    /// The files that were read, and the digests of what is in them.
+    files: Vec<(String, Digest)>,
+    /// Some of what git reads is not known.
+    open: bool,
 }
 
 impl<'r, 'w> Remotes<'r, 'w> {
     /// Of the repository that a command runs in, if it does in one.
     pub fn of(world: &'w dyn World, repo: Option<&'r Repository<'w>>, home: &str) -> Self {
-        let own = repo.map(|repo| repo.with_included(home)).unwrap_or_default();
-        let mut all = own.clone();
-        for file in user_files(home) {
-            all.extend(&Config::parse(&text(world, &file).unwrap_or_default()));
+        let mut reader =
+            Reader { world, home, left: MOST_INCLUDED, all: Config::default(), files: Vec::new(), open: false };
+        system_files(home).iter().for_each(|file| reader.file(file, 0));
+        if let Some(repo) = repo {
+            repo.settings_files().iter().for_each(|file| reader.file(file, 0));
         }
-        Self { repo, own, all }
+        Self { repo, all: reader.all, files: reader.files, open: reader.open }
+    }
+
+    /// Whether git reads settings that are not known.
+    pub const fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// The files of settings that git reads, those of submodules too, and what is in them.
+    pub fn files(&self) -> Vec<(String, Digest)> {
+        let modules = self.repo.map(Repository::modules).unwrap_or_default();
+        let module = |path: String| Some((path.clone(), Digest::of(self.repo?.text(&path)?.as_bytes())));
+        self.files.iter().cloned().chain(modules.into_iter().filter_map(module)).collect()
+    }
+
+    /// Adds a setting, as if it stood behind all others.
+    pub fn put(&mut self, name: &str, value: &str) {
+        self.all.push(name, value);
+    }
+
+    /// Gives one section another's settings, as if it were called so.
+    pub fn rename(&mut self, old: &str, new: &str) {
+        let named = |(name, value): (&str, &str)| {
+            let rest = name.strip_prefix(old)?.strip_prefix('.')?;
+            Some((format!("{new}.{rest}"), value.to_owned()))
+        };
+        let more: Vec<(String, String)> = self.all.each().filter_map(named).collect();
+        more.iter().for_each(|(name, value)| self.put(name, value));
+    }
+
+    /// The names of all remotes.
+    pub fn names(&self) -> Vec<String> {
+        let set = self.all.below("remote", "url").chain(self.all.below("remote", "pushurl"));
+        let mut names: Vec<String> = set.map(|(name, _)| name.to_owned()).collect();
+        let files = ["remotes", "branches"].into_iter().filter_map(|folder| self.repo?.names_in(folder)).flatten();
+        names.extend(files);
+        names.sort_unstable();
+        names.dedup();
+        names
     }
 
     /// The URLs that a remote's name stands for; `None` where it has none.
     pub fn urls(&self, name: &str) -> Option<Vec<String>> {
         // A group of remotes (`git fetch group`) has no groups in it.
-        let group = self.own.last(&format!("remotes.{name}")).unwrap_or_default();
+        let group = self.all.last(&format!("remotes.{name}")).unwrap_or_default();
         let names = std::iter::once(name).chain(group.split_whitespace());
         let urls: Vec<String> = names.flat_map(|one| self.kept(one)).flat_map(|url| self.rewritten(&url)).collect();
         (!urls.is_empty()).then_some(urls)
@@ -38,7 +96,7 @@ impl<'r, 'w> Remotes<'r, 'w> {
     fn kept(&self, name: &str) -> Vec<String> {
         let settings = ["url", "pushurl"].map(|own| format!("remote.{name}.{own}"));
         let mut urls: Vec<String> =
-            settings.iter().flat_map(|setting| self.own.all(setting)).map(str::to_owned).collect();
+            settings.iter().flat_map(|setting| self.all.all(setting)).map(str::to_owned).collect();
         let file = |folder: &str| self.repo.and_then(|repo| repo.own(&format!("{folder}/{name}")));
         if let Some(text) = file("remotes") {
             urls.extend(text.lines().filter_map(|line| line.strip_prefix("URL:")).map(|url| url.trim().to_owned()));
@@ -53,27 +111,51 @@ impl<'r, 'w> Remotes<'r, 'w> {
     pub fn submodules(&self) -> Vec<String> {
         let listed = self.repo.and_then(|repo| repo.text(&repo.absolute(".gitmodules"))).unwrap_or_default();
         let listed = Config::parse(&listed);
-        let urls = self.own.below("submodule", "url").chain(listed.below("submodule", "url")).map(|(_, url)| url);
+        let urls = self.all.below("submodule", "url").chain(listed.below("submodule", "url")).map(|(_, url)| url);
         urls.filter(|url| !url.starts_with('.')).flat_map(|url| self.rewritten(url)).collect()
     }
 
-    /// The remotes of a command that names none: those of the branch, `origin`, or the only one.
-    pub fn usual(&self) -> Vec<String> {
-        let branch = self.repo.and_then(Repository::branch).unwrap_or_default();
-        let own =
-            ["remote", "pushremote"].map(|name| self.own.last(&format!("branch.{branch}.{name}")).map(str::to_owned));
-        let pushed = self.own.last("remote.pushdefault").map(str::to_owned);
-        let mut out: Vec<String> = own.into_iter().flatten().chain(pushed).filter(|name| name != ".").collect();
-        if out.is_empty() {
-            let mut names: Vec<&str> = self.own.below("remote", "url").map(|(name, _)| name).collect();
-            names.dedup();
+    /// The remotes of a command that names none: those of each branch that may be checked out, and `origin` or the only one where a
+    /// branch has none.
+    pub fn usual(&self, switched: &Switched) -> Vec<String> {
+        let mut branches = switched.branches.clone();
+        branches.extend(self.repo.and_then(Repository::branch));
+        if switched.any {
+            let set = self.all.below("branch", "remote").chain(self.all.below("branch", "pushremote"));
+            branches.extend(set.map(|(name, _)| name.to_owned()));
+        }
+        let names = self.names();
+        let setting = |branch: &String, name: &str| self.all.last(&format!("branch.{branch}.{name}"));
+        let mut out: Vec<String> = self.all.last("remote.pushdefault").into_iter().map(str::to_owned).collect();
+        for branch in &branches {
+            out.extend(["remote", "pushremote"].iter().filter_map(|name| setting(branch, name)).map(str::to_owned));
+            out.extend(names.iter().filter(|remote| self.is_followed(remote, branch)).cloned());
+        }
+        let led = |name: &&String| {
+            let lead =
+                |upstream: &String| upstream.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('/'));
+            switched.every || switched.upstreams.iter().any(lead)
+        };
+        out.extend(names.iter().filter(led).cloned());
+        if switched.any || branches.is_empty() || branches.iter().any(|branch| setting(branch, "remote").is_none()) {
             match names.as_slice() {
                 [] => {}
-                [only] => out.push((*only).to_owned()),
+                [only] => out.push(only.clone()),
                 _ => out.push("origin".to_owned()),
             }
         }
+        out.retain(|name| name != ".");
+        out.sort_unstable();
+        out.dedup();
         out
+    }
+
+    /// Whether a branch that is not there yet would follow one of this remote.
+    fn is_followed(&self, remote: &str, branch: &str) -> bool {
+        self.repo.is_some_and(|repo| {
+            !repo.has_reference(&format!("refs/heads/{branch}"))
+                && repo.has_reference(&format!("refs/remotes/{remote}/{branch}"))
+        })
     }
 
     /// What an address is to git: as `url.*.insteadOf` wants it and, where there is one, `url.*.pushInsteadOf`.
@@ -88,23 +170,83 @@ impl<'r, 'w> Remotes<'r, 'w> {
     }
 }
 
-impl Repository<'_> {
-    /// The repository's settings with those of files that they include, whatever the condition.
-    fn with_included(&self, home: &str) -> Config {
-        let mut all = self.config();
-        let mut next = included(&all);
-        for _ in 0..MOST_INCLUDED {
-            let Some(path) = next.pop() else { break };
-            let path = match path.strip_prefix("~/") {
-                Some(rest) => format!("{home}/{rest}"),
-                None if path.starts_with('/') => path,
-                None => format!("{}/{path}", self.common),
-            };
-            let more = Config::parse(&self.text(&path).unwrap_or_default());
-            next.extend(included(&more));
-            all.extend(&more);
+/// Reads files of settings in git's order, each with what it includes, whatever the condition.
+struct Reader<'r> {
+    world: &'r dyn World,
+    home: &'r str,
+    /// How many more files may be included.
+    left: usize,
+    all: Config,
+    files: Vec<(String, Digest)>,
+    open: bool,
+}
+
+impl Reader<'_> {
+    fn file(&mut self, path: &str, depth: usize) {
+        let Some(bytes) = self.world.read(path, 0, MAX_FILE) else { return };
+        if bytes.len() >= MAX_FILE {
+            self.open = true;
+            return;
         }
-        all
+        self.files.push((path.to_owned(), Digest::of(&bytes)));
+        for (name, value) in Config::parse(&String::from_utf8_lossy(&bytes)).each() {
+            self.all.push(name, value);
+            if name == "include.path" || (name.starts_with("includeif.") && name.ends_with(".path")) {
+                self.included(value, path, depth);
+            }
+        }
+    }
+
+    fn included(&mut self, value: &str, from: &str, depth: usize) {
+        let folder = from.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let path = match value.strip_prefix("~/") {
+            Some(rest) => format!("{}/{rest}", self.home),
+            None if value.starts_with('/') => value.to_owned(),
+            None => format!("{folder}/{value}"),
+        };
+        // Another user's home, and where git is installed.
+        let elsewhere = value.starts_with('~') && !value.starts_with("~/") || value.starts_with("%(");
+        if elsewhere || self.left == 0 || depth == DEEPEST {
+            self.open = true;
+            return;
+        }
+        self.left -= 1;
+        self.file(&fold(&path), depth + 1);
+    }
+}
+
+impl Repository<'_> {
+    /// The files of settings that are its own.
+    pub fn settings_files(&self) -> [String; 2] {
+        [format!("{}/config", self.common), format!("{}/config.worktree", self.git)]
+    }
+
+    /// What follows git's own folder in a path.
+    pub fn holds<'p>(&self, path: &'p str) -> Option<&'p str> {
+        [&self.git, &self.common].into_iter().find_map(|folder| path.strip_prefix(folder.as_str()))
+    }
+
+    fn names_in(&self, folder: &str) -> Option<Vec<String>> {
+        let entries = self.world.list(&format!("{}/{folder}", self.common))?;
+        Some(entries.into_iter().map(|entry| entry.name).collect())
+    }
+
+    /// The settings of submodules' repositories.
+    fn modules(&self) -> Vec<String> {
+        let (mut todo, mut out, mut left) = (vec![format!("{}/modules", self.common)], Vec::new(), MOST_MODULES);
+        while let Some(folder) = todo.pop().filter(|_| left > 0) {
+            left -= 1;
+            let entries = self.world.list(&folder).unwrap_or_default();
+            if entries.iter().any(|entry| entry.name == "HEAD") {
+                out.extend(["config", "HEAD"].map(|name| format!("{folder}/{name}")));
+                todo.push(format!("{folder}/modules"));
+            } else {
+                todo.extend(
+                    entries.iter().filter(|entry| entry.is_dir).map(|entry| format!("{folder}/{}", entry.name)),
+                );
+            }
+        }
+        out
     }
 
     /// What a name stands for among git's subcommands, by the repository's settings or the user's.
@@ -112,7 +254,10 @@ impl Repository<'_> {
         let key = format!("alias.{}", name.to_ascii_lowercase());
         let own = self.config().last(&key).map(str::to_owned);
         own.or_else(|| {
-            user_files(home).iter().find_map(|file| Config::parse(&self.text(file)?).last(&key).map(str::to_owned))
+            system_files(home)
+                .iter()
+                .rev()
+                .find_map(|file| Config::parse(&self.text(file)?).last(&key).map(str::to_owned))
         })
     }
 
@@ -125,11 +270,7 @@ impl Repository<'_> {
     }
 }
 
-fn user_files(home: &str) -> [String; 2] {
-    [format!("{home}/.gitconfig"), format!("{home}/.config/git/config")]
-}
-
-fn included(config: &Config) -> Vec<String> {
-    let conditional = config.below("includeif", "path").map(|(_, path)| path);
-    config.all("include.path").chain(conditional).map(str::to_owned).collect()
+/// The machine's settings and the user's, in git's order.
+pub fn system_files(home: &str) -> [String; 3] {
+    ["/etc/gitconfig".to_owned(), format!("{home}/.config/git/config"), format!("{home}/.gitconfig")]
 }

@@ -127,6 +127,11 @@ impl Repository<'_> {
         head.trim().strip_prefix("ref: refs/heads/").map(str::to_owned)
     }
 
+    /// Whether there is a branch or a tag of a full name.
+    pub fn has_reference(&self, name: &str) -> bool {
+        self.reference(name, 0).is_some()
+    }
+
     fn reference(&self, name: &str, depth: usize) -> Option<Id> {
         if depth > 5 || name.contains("..") || name.is_empty() {
             return None;

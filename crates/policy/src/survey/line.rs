@@ -10,6 +10,7 @@ use writ_shell::{
 };
 
 use super::arrivals::is_harmless_device;
+use super::changes::Changes;
 use super::endings::{Ends, ends_own};
 use super::open::Spelled;
 use super::paths::PATH_MAX;
@@ -104,6 +105,9 @@ impl Survey<'_> {
         for given in &analysis.unknown_uses {
             self.unknown_use(given);
         }
+        let earlier = self.changes.before(Span { start: 0, end: 0 }).cloned().collect();
+        self.changes = Changes::of(line, &analysis, earlier);
+        self.gits = analysis.commands.iter().filter(|command| is_git(command)).map(|command| command.span).collect();
         for act in &analysis.repositories {
             self.repository(act, moves_commits(&analysis, act));
         }
@@ -443,6 +447,14 @@ fn moves_commits(analysis: &Analysis, act: &RepositoryUse) -> bool {
         let forces = (has("branch") || has("tag")) && (has("-f") || has("--force"));
         git && (renames || forces || (has("commit") && act.revisions.iter().any(relative)))
     })
+}
+
+/// Whether a command is git's, and writes settings or repositories.
+fn is_git(command: &Command) -> bool {
+    let words: Vec<String> = command.words.iter().filter_map(Word::literal).collect();
+    let makes = ["config", "clone", "init", "worktree", "submodule", "remote"];
+    words.first().is_some_and(|name| name.rsplit('/').next() == Some("git"))
+        && words.iter().any(|word| makes.contains(&word.as_str()))
 }
 
 /// Whether a command makes folders of what it names.

@@ -6,6 +6,7 @@
 
 mod arrivals;
 mod asks;
+mod changes;
 mod endings;
 mod flows;
 mod github;
@@ -16,6 +17,7 @@ mod paths;
 mod pattern;
 mod plain_text;
 mod programs;
+mod remotes;
 mod repository;
 mod resources;
 mod runners;
@@ -27,6 +29,7 @@ mod unknown_use;
 mod vault;
 mod walk;
 
+use self::changes::Changes;
 use self::paths::{Below, TOO_LONG};
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -78,6 +81,8 @@ pub fn survey(policy: &Policy, call: &ToolCall, setting: &Setting, world: &dyn W
         trees: 0,
         removals: Vec::new(),
         made: Vec::new(),
+        changes: Changes::default(),
+        gits: Vec::new(),
         removing: false,
         inside_alias: false,
         through: Cell::default(),
@@ -124,6 +129,10 @@ struct Survey<'a> {
     removals: Vec<Span>,
     /// Folders that the line makes.
     made: Vec<String>,
+    /// What the line makes of git's settings, branches and remotes.
+    changes: Changes,
+    /// Where the line runs git.
+    gits: Vec<Span>,
     /// What is looked at is removed, not kept elsewhere or changed.
     removing: bool,
     /// What is looked at stands for one of git's subcommands.

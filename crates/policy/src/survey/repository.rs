@@ -1,13 +1,13 @@
 //! What git does with whole repositories: the tracked files that a rule names and that a command would write or show.
 
-use writ_shell::{Access, Dir, RepositoryAct, RepositoryUse, Word, patch_names};
+use writ_shell::{Access, Analysis, Dir, RepositoryAct, RepositoryUse, Word, patch_names};
 
 use super::Survey;
+use super::changes::{Change, Changes};
 use super::touched::{Found, Look, writes};
-use crate::facts::{Host, HostFact, PathFact, PathKind, SEARCH, UnresolvedFact};
+use crate::facts::{PathFact, PathKind, SEARCH, UnresolvedFact};
 use crate::glob::Glob;
-use crate::repository::{Remotes, Repository};
-use crate::url::{self, Target};
+use crate::repository::Repository;
 use crate::world::{Search, find_below};
 
 /// Longest patch that is read.
@@ -24,6 +24,10 @@ impl Survey<'_> {
             return;
         }
         for dir in &act.dirs {
+            if matches!(act.act, RepositoryAct::Contact | RepositoryAct::Submodules) {
+                self.contact(dir, act);
+                continue;
+            }
             let folder = match dir {
                 Dir::Start(dir) => self.absolute(&self.call.cwd, dir),
                 Dir::Open(_) | Dir::Unknown => self.call.cwd.clone(),
@@ -33,12 +37,7 @@ impl Survey<'_> {
                 self.patch(act, &folder);
                 continue;
             }
-            let repo = Repository::containing(world, &folder);
-            if matches!(act.act, RepositoryAct::Contact | RepositoryAct::Submodules) {
-                self.contact(repo.as_ref(), act);
-                continue;
-            }
-            let Some(repo) = repo else { continue };
+            let Some(repo) = Repository::containing(world, &folder) else { continue };
             if act.act == RepositoryAct::Alias {
                 self.alias(&repo, act);
                 continue;
@@ -69,9 +68,12 @@ impl Survey<'_> {
         };
         let facts = &self.facts;
         let before = (facts.texts.len(), facts.paths.len(), facts.hosts.len(), facts.unresolved.len());
+        let earlier: Vec<Change> = self.changes.before(act.span).cloned().collect();
+        let changes = std::mem::replace(&mut self.changes, Changes::of("", &Analysis::default(), earlier));
         self.inside_alias = true;
         self.shell(&line);
         self.inside_alias = false;
+        self.changes = changes;
         // What was found stands where the alias does.
         let (span, facts) = (Some(act.span), &mut self.facts);
         facts.texts.iter_mut().skip(before.0).for_each(|fact| fact.span = span);
@@ -170,59 +172,6 @@ impl Survey<'_> {
             }
         }
     }
-
-    /// The hosts that remotes lead to, as the repository's settings have them. What is spelled out they may rewrite.
-    fn contact(&mut self, repo: Option<&Repository<'_>>, act: &RepositoryUse) {
-        let home = self.setting.home.clone().unwrap_or_default();
-        let remotes = Remotes::of(self.world, repo, &home);
-        let names: Vec<Option<String>> = match act.revisions.as_slice() {
-            [] => remotes.usual().into_iter().map(Some).collect(),
-            words => words.iter().map(Word::literal).collect(),
-        };
-        if act.act == RepositoryAct::Submodules {
-            self.leading("submodules", &remotes.submodules(), act);
-        }
-        for name in names {
-            let spelled = |name: &str| name.contains(':') || name.starts_with(['/', '.', '~']);
-            match &name {
-                Some(name) if spelled(name) => self.leading(name, &remotes.rewritten(name), act),
-                Some(name) => match remotes.urls(name) {
-                    Some(urls) => self.leading(name, &urls, act),
-                    None if repo.is_some() => self.contacted(Host::Unknown, act),
-                    None => {}
-                },
-                None if repo.is_some() => self.contacted(Host::Unknown, act),
-                None => {}
-            }
-        }
-    }
-
-    /// What a name leads to is contacted, and is what a human says yes to.
-    fn leading(&mut self, name: &str, urls: &[String], act: &RepositoryUse) {
-        urls.iter().filter_map(|text| host_of(text)).for_each(|host| self.contacted(host, act));
-        self.facts.remotes.push((format!("remote {name}"), urls.join("\n")));
-    }
-
-    fn contacted(&mut self, host: Host, act: &RepositoryUse) {
-        if self.policy.domains.any() || self.policy.flow.any() {
-            self.facts.hosts.push(HostFact { host, mentioned: false, span: Some(act.span) });
-        }
-    }
-}
-
-/// The host of a remote's URL; `None` where it is a folder on this machine.
-fn host_of(text: &str) -> Option<Host> {
-    if text.contains("://") {
-        return match url::read(text) {
-            Target::Host(host) => Some(host),
-            Target::File(_) => None,
-        };
-    }
-    if text.starts_with("ext::") || text.contains("::") {
-        return Some(Host::Unknown);
-    }
-    let (machine, _) = text.split_once(':').filter(|(machine, _)| !machine.contains('/'))?;
-    Some(url::read_host(machine.rsplit('@').next().unwrap_or_default()))
 }
 
 /// Whether a line of `.gitignore` names a path; `!` is not read, so that less counts as ignored.

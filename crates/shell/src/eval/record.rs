@@ -178,7 +178,9 @@ impl Eval<'_> {
         most: Option<u32>,
         span: Span,
     ) {
-        if self.quiet > 0 || self.remote > 0 || !self.first_time((act, &revisions, &paths, self.dirs.clone())) {
+        // A later contact may go elsewhere, as the line changes settings in between.
+        let place = matches!(act, RepositoryAct::Contact | RepositoryAct::Submodules).then_some(span);
+        if self.quiet > 0 || self.remote > 0 || !self.first_time((act, &revisions, &paths, self.dirs.clone(), place)) {
             return;
         }
         if self.out.repositories.len() >= MAX_FACTS {

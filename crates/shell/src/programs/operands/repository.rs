@@ -9,7 +9,7 @@ use crate::action::{Access, RepositoryAct};
 use crate::eval::Eval;
 use crate::eval::input::Input;
 use crate::programs::operands::patch;
-use crate::shape::{is_flag, text_word};
+use crate::shape::{is_flag, literal_prefix, text_word};
 use crate::word::Word;
 
 /// One invocation.
@@ -51,6 +51,24 @@ impl Call<'_> {
             }
         }
         None
+    }
+
+    /// The values of a long option that may be cut short; one that is not known stands for itself.
+    fn named(&self, long: &str) -> Vec<Word> {
+        let mut out = Vec::new();
+        for (at, word) in self.rest.iter().enumerate() {
+            let lead = literal_prefix(word);
+            let (name, value) = lead.split_once('=').map_or((lead.as_str(), None), |(name, value)| (name, Some(value)));
+            if name.len() < 5 || !long.starts_with(name) {
+                continue;
+            }
+            match value {
+                Some(value) if word.literal().is_some() => out.push(text_word(value, word.span)),
+                Some(_) => out.push(word.clone()),
+                None => out.extend(self.rest.get(at + 1).cloned()),
+            }
+        }
+        out
     }
 
     /// What stands in front of `--`, and what behind it.
@@ -126,14 +144,8 @@ impl Call<'_> {
 
 /// Puts on record what a subcommand does beyond the files it names.
 pub fn run(eval: &mut Eval<'_>, call: &Call<'_>) {
-    if matches!(call.sub, "fetch" | "pull" | "push" | "ls-remote" | "fetch-pack" | "lfs" | "request-pull") {
-        let remote = call.operands.first().filter(|_| !matches!(call.sub, "lfs" | "request-pull"));
-        let remotes: Vec<Word> = remote.map(|word| (*word).clone()).into_iter().collect();
-        if call.begins(&["--recurse-submodules"]) && call.sub != "push" {
-            eval.repository(RepositoryAct::Submodules, remotes, Vec::new(), call.span);
-        } else {
-            contact(eval, call, remotes);
-        }
+    if matches!(call.sub, "fetch" | "pull" | "push" | "ls-remote" | "fetch-pack" | "lfs" | "request-pull" | "archive") {
+        remote(eval, call);
     }
     if call.sub == "clone" {
         // What has no colon is a folder of this machine's.
@@ -150,6 +162,35 @@ pub fn run(eval: &mut Eval<'_>, call: &Call<'_>) {
             rearrange_tree(eval, call);
         }
         _ => reading(eval, call),
+    }
+}
+
+/// Subcommands that contact the remote they name, by an operand or an option; `--all` stands for every remote.
+fn remote(eval: &mut Eval<'_>, call: &Call<'_>) {
+    let first = |skip: usize| call.operands.get(skip).map(|word| (*word).clone()).into_iter().collect();
+    let every = matches!(call.sub, "fetch" | "pull") && call.has(&["--all", "--al"]);
+    let several = call.sub == "fetch" && call.begins(&["--mul"]);
+    let mut remotes: Vec<Word> = match call.sub {
+        _ if every => call.word("--all"),
+        _ if several => call.all(),
+        "lfs" if matches!(call.verb().as_str(), "push" | "pull" | "fetch" | "prune") => first(1),
+        "lfs" | "request-pull" | "archive" => Vec::new(),
+        _ => first(0),
+    };
+    let named = match call.sub {
+        "push" => call.named("--repo"),
+        "archive" => call.named("--remote"),
+        "lfs" => call.named("--remote"),
+        _ => Vec::new(),
+    };
+    if call.sub == "archive" && named.is_empty() {
+        return;
+    }
+    remotes.extend(named);
+    if call.begins(&["--recurse-submodules"]) && call.sub != "push" {
+        eval.repository(RepositoryAct::Submodules, remotes, Vec::new(), call.span);
+    } else {
+        contact(eval, call, remotes);
     }
 }
 
@@ -276,7 +317,11 @@ fn rearrange_tree(eval: &mut Eval<'_>, call: &Call<'_>) {
             let commit = call.operands.get(2).map_or_else(|| call.word("HEAD"), |word| vec![(*word).clone()]);
             eval.repository(RepositoryAct::Content, commit, Vec::new(), call.span);
         }
-        "remote" if matches!(verb.as_str(), "update" | "show" | "prune" | "set-head") => {
+        "remote" if verb == "update" => {
+            let named = call.after_verb();
+            contact(eval, call, if named.is_empty() { call.word("--all") } else { named });
+        }
+        "remote" if matches!(verb.as_str(), "show" | "prune" | "set-head") => {
             contact(eval, call, call.after_verb().into_iter().take(1).collect());
         }
         "submodule" if matches!(verb.as_str(), "update" | "add" | "foreach") => {
