@@ -404,7 +404,7 @@ fn patterns_in_inputs_ask_for_what_they_stand_for() {
             (mcp(r#"{"path":"$PWD/lib/one.c"}"#), "deny"),
             (mcp(r#"{"path":"${PWD}/lib/one.c"}"#), "deny"),
             (mcp(r#"{"path":"$HOME/../w/lib/one.c"}"#), "deny"),
-            (mcp(r#"{"path":"$PWDX/lib/one.c"}"#), "allow"),
+            (mcp(r#"{"path":"$PWDX/lib/one.c"}"#), "ask"),
             (mcp(r#"{"path":"$PWD/src/a.rs"}"#), "allow"),
             (mcp(r#"{"pattern":"^prod.*$"}"#), "allow"),
             (mcp(r#"{"path":"{src,docs}/a.rs"}"#), "allow"),

@@ -5,6 +5,7 @@
 
 mod commands;
 mod members;
+mod variables;
 mod words;
 
 use base64::Engine as _;
@@ -84,8 +85,14 @@ impl Survey<'_> {
         }
         let plain = plain_name(name);
         let leaves_out = ["exclude", "ignore"].iter().any(|word| plain.contains(word));
-        let expanded = self.with_known_variables(text);
-        for spelling in spellings(text).into_iter().chain(expanded) {
+        let mut all = spellings(text);
+        let expanded: Vec<String> = all.iter().filter_map(|spelling| self.with_known_variables(spelling)).collect();
+        let access = if self.says().0 { Access::Read } else { Access::Write };
+        if expanded.iter().all(|known| known.starts_with(['$', '`'])) {
+            all.iter().for_each(|spelling| self.open_path(member, spelling, access));
+        }
+        all.extend(expanded);
+        for spelling in all {
             if !leaves_out && !spelling.contains(char::is_whitespace) && spelling.contains(['*', '?', '[', '{']) {
                 self.pattern_argument(member, &spelling);
             }
@@ -104,29 +111,6 @@ impl Survey<'_> {
         if text.contains(|c: char| c.is_whitespace() || words::SEPARATORS.contains(&c)) {
             self.words(member, text);
         }
-    }
-
-    /// A text as a server takes it that expands variables: the two of which a session's own values are known.
-    fn with_known_variables(&self, text: &str) -> Option<String> {
-        if !text.contains('$') {
-            return None;
-        }
-        let mut out = text.to_owned();
-        for (name, value) in [("PWD", Some(self.call.cwd.as_str())), ("HOME", self.setting.home.as_deref())] {
-            let Some(value) = value else { continue };
-            out = out.replace(&format!("${{{name}}}"), value);
-            let sign = format!("${name}");
-            let mut pieces = out.split(&sign);
-            let mut whole = pieces.next().unwrap_or_default().to_owned();
-            for piece in pieces {
-                // `$PWDX` is another variable.
-                let other = piece.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
-                whole.push_str(if other { &sign } else { value });
-                whole.push_str(piece);
-            }
-            out = whole;
-        }
-        (out != text).then_some(out)
     }
 
     /// Hosts without a scheme: `Server=host;Database=x`, `host/x`.
