@@ -594,6 +594,42 @@ fn settings_are_read_wherever_git_reads_them() {
     repo.check(HOSTS, &["git fetch", "git pull"], &["git push good"]);
 }
 
+/// Proxies are contacted too, and what runs a program in between goes anywhere.
+#[test]
+fn what_lies_on_the_way_is_contacted() {
+    for (name, value, passes) in [
+        ("http.proxy", "http://evil.example:3128", false),
+        ("http.proxy", "evil.example:3128", false),
+        ("http.proxy", "http://good.example:3128", true),
+        ("http.https://good.example/.proxy", "evil.example", false),
+        ("remote.origin.proxy", "evil.example:1", false),
+        ("remote.origin.vcs", "x", false),
+        ("fetch.bundleURI", "https://evil.example/b", false),
+        ("lfs.url", "https://evil.example/lfs", false),
+        ("core.gitProxy", "x", false),
+        ("core.sshCommand", "x", false),
+        ("core.sshCommand", "ssh -o ProxyCommand=x", false),
+        ("core.sshCommand", "ssh -J evil.example", false),
+        ("core.sshCommand", "ssh -i ~/.ssh/work -o IdentitiesOnly=yes", true),
+        ("http.curloptResolve", "good.example:443:1.2.3.4", false),
+        ("http.postBuffer", "1000", true),
+    ] {
+        let repo = Repo::new();
+        repo.git(&["config", "remote.origin.url", "https://good.example/x"]);
+        repo.git(&["config", name, value]);
+        let line = ["git push"];
+        repo.check(HOSTS, if passes { &[] } else { &line }, if passes { &line } else { &[] });
+    }
+    let repo = Repo::new();
+    repo.git(&["config", "remote.origin.url", "https://good.example/x"]);
+    let set = [
+        "git -c fetch.bundleURI=https://evil.example/b fetch",
+        "git -c http.curloptResolve=x fetch",
+        "git -c core.gitProxy=x fetch",
+    ];
+    repo.check(HOSTS, &set, &["git -c http.postBuffer=1 fetch"]);
+}
+
 /// What is spelled out is rewritten as a name's URL is; what a file says that the settings include counts as theirs.
 #[test]
 fn addresses_are_what_settings_make_of_them() {

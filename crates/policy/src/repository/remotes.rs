@@ -158,6 +158,25 @@ impl<'r, 'w> Remotes<'r, 'w> {
         })
     }
 
+    /// What else is contacted on the way to a remote: proxies and other stores, and `None` for what a program of the settings decides.
+    pub fn ways(&self) -> Vec<Option<String>> {
+        let proxy = |name: &str| name == "http.proxy" || name.ends_with(".proxy") && name.starts_with(['h', 'r']);
+        let other = |name: &str| matches!(name, "fetch.bundleuri" | "lfs.url") || name.ends_with(".lfsurl");
+        let run = |name: &str, value: &str| match name {
+            "core.gitproxy" => value != "none" && !value.starts_with("none for "),
+            "core.sshcommand" => !is_plain_ssh(value),
+            "http.curloptresolve" => true,
+            _ => name.starts_with("remote.") && name.ends_with(".vcs"),
+        };
+        let way = |(name, value): (&str, &str)| match () {
+            () if value.is_empty() => None,
+            () if proxy(name) || other(name) => Some(Some(value.to_owned())),
+            () if run(name, value) => Some(None),
+            () => None,
+        };
+        self.all.each().filter_map(way).collect()
+    }
+
     /// What an address is to git: as `url.*.insteadOf` wants it and, where there is one, `url.*.pushInsteadOf`.
     pub fn rewritten(&self, url: &str) -> Vec<String> {
         let by = |setting| {
@@ -168,6 +187,40 @@ impl<'r, 'w> Remotes<'r, 'w> {
         let fetched = by("insteadof").unwrap_or_else(|| url.to_owned());
         std::iter::once(fetched).chain(by("pushinsteadof")).collect()
     }
+}
+
+/// Whether a command is `ssh` with a key, and goes where it is told.
+fn is_plain_ssh(command: &str) -> bool {
+    let mut words = command.split_whitespace();
+    let program = words.next().is_some_and(|name| name.rsplit('/').next() == Some("ssh"));
+    let harmless = |word: &str| match word {
+        "-v" | "-q" | "-4" | "-6" | "-a" | "-x" | "-T" => true,
+        option => option.starts_with("-i") || option.starts_with("-p"),
+    };
+    let option = |text: &str| {
+        let name = text.to_ascii_lowercase();
+        const SET: [&str; 7] = [
+            "identit",
+            "stricthostkeychecking",
+            "userknownhostsfile",
+            "batchmode",
+            "connecttimeout",
+            "loglevel",
+            "serveralive",
+        ];
+        SET.iter().any(|own| name.starts_with(own))
+    };
+    while let Some(word) = words.next() {
+        let known = match word {
+            "-i" | "-p" => words.next().is_some(),
+            "-o" => words.next().is_some_and(option),
+            word => word.strip_prefix("-o").map_or_else(|| harmless(word), option),
+        };
+        if !known {
+            return false;
+        }
+    }
+    program
 }
 
 /// Reads files of settings in git's order, each with what it includes, whatever the condition.

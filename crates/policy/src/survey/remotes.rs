@@ -71,6 +71,10 @@ impl Survey<'_> {
                 None => self.contacted(Host::Unknown, act),
             }
         }
+        for way in remotes.ways() {
+            let host = way.map_or(Some(Host::Unknown), |address| proxy_of(&address));
+            host.into_iter().for_each(|host| self.contacted(host, act));
+        }
         self.approved(&remotes, repo.as_ref());
     }
 
@@ -228,6 +232,12 @@ fn named(remotes: &Remotes<'_, '_>, switched: &Switched, act: &RepositoryUse) ->
 /// Whether a word is an address, and no name of one.
 fn is_spelled(name: &str) -> bool {
     name.contains(':') || name.starts_with(['/', '.', '~'])
+}
+
+/// The host of a proxy, which may stand without a scheme.
+fn proxy_of(text: &str) -> Option<Host> {
+    let address = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    host_of(&address)
 }
 
 /// The host of a remote's URL; `None` where it is a folder on this machine.
