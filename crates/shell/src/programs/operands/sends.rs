@@ -15,7 +15,10 @@ use crate::word::Word;
 pub fn sent(base: &str, arguments: &[Word], split: &Split<'_>, span: Span) -> Option<NetUse> {
     let all = entry(base)?.sends;
     let sends = all.iter().find(|sends| sends.words.iter().any(|words| begins(words, arguments, split)))?;
-    if is_named(sends, split) || arguments.iter().any(|word| lists(sends.unless, word)) || !takes_input(sends, split) {
+    // What keeps it from sending may be taken back.
+    let again = arguments.iter().any(|word| lists("--no-dry-run --dry-run=none --dry-run=false", word));
+    let kept = !again && arguments.iter().any(|word| lists(sends.unless, word));
+    if is_named(sends, split) || kept || !takes_input(sends, split) {
         return None;
     }
     let target = if sends.to.is_empty() { NetTarget::Unknown } else { host(sends.to, span) };
