@@ -16,11 +16,13 @@ use rustix::net::{
 /// How many descriptors a message carries at most; the kernel takes 253.
 pub const DESCRIPTORS: usize = 160;
 
-/// One message. From outside: `Mapped`, `Go`; all others from inside.
+/// One message. From outside: `Mapped`, `Lent`, `Go`; all others from inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
     /// User and group are mapped.
     Mapped,
+    /// What the first process mounts lies ready; trees that it cannot take itself are beside it, in the order of their slots.
+    Lent,
     /// Everything outside is ready.
     Go,
     /// The sandbox stands; listening sockets are beside it.
@@ -142,6 +144,7 @@ impl Message {
             Self::Watched => [10, 0, 0, 0],
             Self::Failed(Failure { step, error, item }) => [9, step as u32, error.cast_unsigned(), item],
             Self::Joined(pid) => [11, pid.cast_unsigned(), 0, 0],
+            Self::Lent => [12, 0, 0, 0],
         }
     }
 
@@ -162,6 +165,7 @@ impl Message {
             }
             10 => Self::Watched,
             11 => Self::Joined(first.cast_signed()),
+            12 => Self::Lent,
             _ => return None,
         })
     }
@@ -228,6 +232,7 @@ mod tests {
         let failures = Step::ALL.iter().map(|step| Message::Failed(Failure { step: *step, error: 13, item: 7 }));
         let others = [
             Message::Mapped,
+            Message::Lent,
             Message::Go,
             Message::Ready,
             Message::Started,
@@ -241,7 +246,7 @@ mod tests {
         for message in failures.chain(others) {
             assert_eq!(Message::of(message.words()), Some(message));
         }
-        assert_eq!(Message::of([12, 0, 0, 0]), None);
+        assert_eq!(Message::of([13, 0, 0, 0]), None);
         assert_eq!(Message::of([9, 1000, 0, 0]), None);
     }
 }

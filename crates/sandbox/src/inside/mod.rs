@@ -40,6 +40,8 @@ pub struct Orders {
     pub plan: Plan,
     /// Room for trees that are taken, as many as the plan says.
     pub slots: Vec<Option<OwnedFd>>,
+    /// Slots of those that come with [`Message::Lent`].
+    pub lent: Vec<usize>,
     /// The same for overlays.
     pub layers: Vec<Option<OwnedFd>>,
     /// The user and group to become, for a caller that is root.
@@ -135,7 +137,7 @@ fn live(orders: &mut Orders, socket: &OwnedFd) -> Result<i32, Failed> {
             None => network::open(&orders.network)?,
             Some(_) => join::mounts().at(Step::Join)?,
         };
-        mounts::build(orders)?;
+        mounts::build(orders, socket)?;
         listeners
     } else {
         // It has to outlive the supervisor until all that came from it has ended.

@@ -14,28 +14,33 @@ use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, fsconfig_create,
     fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
 };
+use rustix::net::RecvFlags;
 use rustix::process::{chdir, fchdir, pivot_root};
 
-use super::{At, Failed, Orders};
-use crate::message::Step;
+use super::{At, Failed, NOT_BUILT, Orders};
+use crate::message::{self, Message, Step};
 use crate::plan::{HERE, Layer, Made, MadeKind, Placed, Reserve, What};
 use crate::sys::mount::{Attributes, NO_DEVICES, NO_EXECUTION, NO_SETUID, READ_ONLY, set_recursively};
+use crate::sys::process::exit;
 
 const EMPTY: &CStr = c"";
 
 /// Builds all of them.
-pub fn build(orders: &mut Orders) -> Result<(), Failed> {
+pub fn build(orders: &mut Orders, socket: &OwnedFd) -> Result<(), Failed> {
     let private = Attributes { propagation: libc::MS_PRIVATE, ..Attributes::default() };
     set_recursively(CWD, c"/", private).at(Step::Private)?;
+    let processes = if orders.fresh_proc { Some(processes().at(Step::Proc)?) } else { None };
+    let terminals = terminals().at(Step::Terminals)?;
+    let old_root = open(c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).at(Step::Root)?;
+    let (tree, attached) = own_tree(orders)?;
+    // What is made outside meanwhile is not needed before.
+    receive_lent(orders, socket)?;
     for (item, (path, slot)) in orders.plan.taken.iter().zip(&mut orders.slots).enumerate() {
         if slot.is_none() {
             *slot = Some(take(path).item(Step::Take, item)?);
         }
     }
-    let processes = if orders.fresh_proc { Some(processes().at(Step::Proc)?) } else { None };
-    let terminals = terminals().at(Step::Terminals)?;
-    let old_root = open(c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).at(Step::Root)?;
-    let (tree, attached) = own_tree(orders)?;
+    let attached = overlays(orders, tree.as_fd(), attached)?;
     if orders.plan.own_root {
         let root = part(tree.as_fd(), c"root").at(Step::Root)?;
         enter(root.as_fd()).at(Step::Root)?;
@@ -104,6 +109,25 @@ impl Ready<'_> {
                 None => Err((Step::Proc, Errno::BADF)),
             },
             What::Terminals => put(self.terminals.as_fd(), &placed.target).map_err(place),
+        }
+    }
+}
+
+/// Takes what was lent.
+fn receive_lent(orders: &mut Orders, socket: &OwnedFd) -> Result<(), Failed> {
+    let mut slots = orders.lent.iter();
+    loop {
+        let put = |tree| {
+            if let Some(slot) = slots.next().and_then(|slot| orders.slots.get_mut(*slot)) {
+                *slot = Some(tree);
+            }
+        };
+        let heard = message::receive(socket, RecvFlags::empty(), put).at(Step::Take)?;
+        if heard != Some(Message::Lent) {
+            exit(NOT_BUILT);
+        }
+        if slots.as_slice().is_empty() {
+            return Ok(());
         }
     }
 }
@@ -227,31 +251,36 @@ fn terminals() -> Result<OwnedFd, Errno> {
 
 /// Folders and files that lie on no disk, and whether they are attached over the root, where only their descriptor finds them: kernels
 /// before 6.15 copy parts of attached trees alone, and overlay nothing else.
-fn own_tree(orders: &mut Orders) -> Result<(OwnedFd, bool), Failed> {
+fn own_tree(orders: &Orders) -> Result<(OwnedFd, bool), Failed> {
     let tree = empty_tree(orders).at(Step::Make)?;
     // What the caller has taken for the command is of use in an overlay only where it is attached here.
     let lent = orders.become_user.is_some() && !orders.plan.layers.is_empty();
-    let mut attached = lent || part(tree.as_fd(), EMPTY).is_err();
+    let attached = lent || part(tree.as_fd(), EMPTY).is_err();
     if attached {
         put(tree.as_fd(), c"/").at(Step::Make)?;
     }
     for (item, made) in orders.plan.made.iter().enumerate() {
         make(tree.as_fd(), made).item(Step::Make, item)?;
     }
+    Ok((tree, attached))
+}
+
+/// Folders whose changes go to a layer, and whether the tree of its own is attached now. After them nothing changes in that.
+fn overlays(orders: &mut Orders, tree: BorrowedFd<'_>, mut attached: bool) -> Result<bool, Failed> {
     for (item, (layer, slot)) in orders.plan.layers.iter().zip(&mut orders.layers).enumerate() {
         let mut made = if attached { Err(Errno::INVAL) } else { overlay(layer, &orders.slots) };
         if matches!(made, Err(Errno::INVAL | Errno::PERM)) {
             if !attached {
-                put(tree.as_fd(), c"/").item(Step::Overlay, item)?;
+                put(tree, c"/").item(Step::Overlay, item)?;
                 attached = true;
             }
-            made = attach(tree.as_fd(), layer, &orders.slots).and_then(|()| overlay(layer, &orders.slots));
+            made = attach(tree, layer, &orders.slots).and_then(|()| overlay(layer, &orders.slots));
         }
         *slot = Some(made.item(Step::Overlay, item)?);
     }
     // Its parts are copied with this, so none of them needs it again.
-    change(tree.as_fd(), READ_ONLY | NO_SETUID | NO_DEVICES).at(Step::Make)?;
-    Ok((tree, attached))
+    change(tree, READ_ONLY | NO_SETUID | NO_DEVICES).at(Step::Make)?;
+    Ok(attached)
 }
 
 /// Attaches a folder and its layer in the tree of its own.

@@ -273,8 +273,8 @@ impl Plan {
 }
 
 impl Plan {
-    /// Trees of the host that belong to a stand-in for root, if there is one: slot and path.
-    pub fn owned_trees(&self) -> Vec<(usize, &CStr)> {
+    /// Slots of trees of the host that belong to a stand-in for root, if there is one.
+    pub fn owned_slots(&self) -> Vec<usize> {
         let slots = self.placed.iter().filter_map(|placed| match placed.what {
             What::Taken { slot, owned, .. } => owned.then_some(slot),
             What::Layer(_)
@@ -284,8 +284,7 @@ impl Plan {
             | What::Processes
             | What::Terminals => None,
         });
-        let slots = slots.chain(self.layers.iter().flat_map(|layer| layer.slots));
-        slots.filter_map(|slot| Some((slot, self.taken.get(slot)?.as_c_str()))).collect()
+        slots.chain(self.layers.iter().flat_map(|layer| layer.slots)).collect()
     }
 }
 

@@ -78,21 +78,20 @@ fn has_namespaces(features: &Features) -> bool {
     features.missing(Level::Namespaces).is_empty()
 }
 
-/// Trees of the host that the command could not take itself: for a stand-in those in which root's files are to be its own, and for
-/// whoever is not the caller the folders that lie where only the caller may go.
-pub fn lend_trees(who: &Who, plan: &Plan, owners: Option<OwnedFd>) -> Result<Vec<(usize, OwnedFd)>, RunError> {
-    let mut paths = if who.other { plan.owned_trees() } else { Vec::new() };
+/// Slots of trees that the command could not take itself: for a stand-in those in which root's files are to be its own, and for whoever is
+/// not the caller the folders that lie where only the caller may go.
+pub fn lent(who: &Who, plan: &Plan) -> Vec<usize> {
+    let mut slots = if who.other { plan.owned_slots() } else { Vec::new() };
     if !who.mapped {
-        paths.retain(|(slot, _)| plan.lent.contains(slot));
+        slots.retain(|slot| plan.lent.contains(slot));
     }
-    if paths.is_empty() {
-        return Ok(Vec::new());
-    }
-    let owners = match owners {
-        _ if !who.mapped => None,
-        Some(owners) => Some(owners),
-        None => Some(self::owners()?),
-    };
+    slots
+}
+
+/// The trees of these slots. `owners` is made where it is needed and not there.
+pub fn lend_trees(who: &Who, plan: &Plan, lent: &[usize], owners: Option<&OwnedFd>) -> Result<Vec<OwnedFd>, RunError> {
+    let made = if who.mapped && owners.is_none() && !lent.is_empty() { Some(self::owners()?) } else { None };
+    let owners = owners.or(made.as_ref()).filter(|_| who.mapped);
     let tree = |path: &CStr| -> Result<OwnedFd, Errno> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let place = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
@@ -103,14 +102,13 @@ pub fn lend_trees(who: &Who, plan: &Plan, owners: Option<OwnedFd>) -> Result<Vec
         let tree = open_tree(&place, c"", flags)?;
         let private = Attributes { propagation: libc::MS_PRIVATE, ..Attributes::default() };
         set_recursively(tree.as_fd(), c"", private)?;
-        if let Some(owners) = &owners {
+        if let Some(owners) = owners {
             map_owners(tree.as_fd(), owners.as_fd())?;
         }
         Ok(tree)
     };
-    let trees =
-        paths.iter().map(|(slot, path)| Ok((*slot, tree(path).ok().ok_or(RunError::Layer(Layer::MappedOwners))?)));
-    trees.collect()
+    let lend = |slot: &usize| plan.taken.get(*slot).and_then(|path| tree(path).ok());
+    lent.iter().map(|slot| lend(slot).ok_or(RunError::Layer(Layer::MappedOwners))).collect()
 }
 
 /// A user namespace in which root is the stand-in, and everybody else is as they are. It only carries the numbers.

@@ -9,6 +9,7 @@ mod environment;
 mod error;
 mod group;
 mod guard;
+mod hand;
 mod hear;
 mod identity;
 mod landing;
@@ -256,10 +257,6 @@ pub fn carry_out<T>(
     let restore = Restore(before);
     let mut names = Names::begin(host.state).map_err(|error| RunError::Outside("keep the record of names", error))?;
     let (prepared, mut orders) = prepare::prepare(confinement, command, host.features, (before, ignored), &names)?;
-    names.record(&orders.plan.reserved).map_err(|error| RunError::Outside("record reserved names", error))?;
-    if !prepared.identity.other || prepared.identity.mapped {
-        names.link(&orders.plan.reserved);
-    }
     let signals = forwarded.descriptor().map_err(outside("receive signals"))?;
     let group = Group::new(&confinement.limits)?;
     let started = Instant::now();
@@ -278,7 +275,8 @@ pub fn carry_out<T>(
     // While the first process builds what it is in.
     let given = telling.then(|| Given::of(confinement));
     let mut hearing = Hearing::new(&ours, &explain);
-    let (sandbox, mut listeners) = stand(&mut hearing, &ours, between, &prepared, &orders, confinement)?;
+    let (sandbox, mut listeners) =
+        stand(&mut hearing, &ours, between, (&prepared, &orders), (confinement, &mut names))?;
     let sockets = Sockets::begin(&orders, &mut listeners).map_err(|error| RunError::Outside("make sockets", error))?;
     names.placed();
     if let Some(mounts) = &listeners.mounts {
@@ -375,21 +373,31 @@ fn stand(
     hearing: &mut Hearing<'_>,
     socket: &OwnedFd,
     between: Sandbox,
-    prepared: &Prepared,
-    orders: &Orders,
-    confinement: &Confinement,
+    (prepared, orders): (&Prepared, &Orders),
+    (confinement, names): (&Confinement, &mut Names),
 ) -> Result<(Sandbox, Listeners), RunError> {
     if orders.namespaces && orders.join.is_none() {
         identity::map(between.pid(), &prepared.identity)?;
     }
     if orders.join.is_none() {
         message::send(socket, Message::Mapped, &[]).map_err(outside("begin"))?;
-        let network = if orders.namespaces { &confinement.network } else { &Network::Open };
-        return Ok((between, hearing.ready(network)?));
+        if !orders.namespaces {
+            return Ok((between, hearing.ready(&Network::Open)?));
+        }
+        // Where nobody takes it, what was said last tells why.
+        let _lent = hand::hand_over(prepared, orders, confinement, names, socket)?.is_ok();
+        return Ok((between, hearing.ready(&confinement.network)?));
     }
     // It says who was started, and ends.
     between.wait();
-    let stands = hearing.joined();
+    let stands = match hand::hand_over(prepared, orders, confinement, names, socket) {
+        Ok(_) => hearing.joined(),
+        Err(error) => {
+            // Whoever waits for it ends.
+            shutdown(socket, Shutdown::Both).unwrap_or_default();
+            Err(error)
+        }
+    };
     if stands.is_err() {
         bury();
     }

@@ -22,7 +22,7 @@ use crate::features::{Features, Layer, Level};
 use crate::inside::{Join, Orders};
 use crate::message::{Failure, Step};
 use crate::plan::{Account, Ground, Plan};
-use crate::plan::{CHANGES, PlanError, work};
+use crate::plan::{CHANGES, PlanError};
 use crate::sys::process::{Stack, Texts};
 use crate::sys::signal::{Ignored, Mask};
 
@@ -30,6 +30,8 @@ use crate::sys::signal::{Ignored, Mask};
 pub struct Prepared {
     pub namespaces: i32,
     pub identity: Who,
+    /// A namespace of users in which root's files are the command's, where one was lent.
+    pub owners: Option<OwnedFd>,
 }
 
 /// Refuses to hand a folder in: it belongs to the mounts outside.
@@ -72,15 +74,8 @@ pub fn prepare(
         &Account { uid: identity.uid, gid: identity.gid, home },
         &|| names.folders().map_err(|error| PlanError::Disk { path: names.folder().to_owned(), error }),
     )?;
-    temporary::make_grounds(&plan.grounds, &identity)?;
     let mut shared = command.shared.take().map(Awaited::lent).transpose().map_err(RunError::NotLent)?;
     let owners = shared.as_mut().and_then(|shared| shared.owners.take());
-    let mut slots: Vec<Option<OwnedFd>> = plan.taken.iter().map(|_| None).collect();
-    for (slot, tree) in identity::lend_trees(&identity, &plan, owners)? {
-        if let Some(place) = slots.get_mut(slot) {
-            *place = Some(tree);
-        }
-    }
     let text = |text: OsString| CString::new(text.into_vec());
     let arguments: Result<Vec<CString>, _> =
         [command.program.clone()].into_iter().chain(command.arguments).map(text).collect();
@@ -89,7 +84,8 @@ pub fn prepare(
     let join = join(shared, confinement, own)?;
     let made = if join.is_some() { 0 } else { own };
     let orders = Orders {
-        slots,
+        lent: identity::lent(&identity, &plan),
+        slots: plan.taken.iter().map(|_| None).collect(),
         layers: plan.layers.iter().map(|_| None).collect(),
         plan,
         become_user: identity.other.then_some((identity.uid, identity.gid)),
@@ -114,7 +110,7 @@ pub fn prepare(
         environment: Texts::new(environment::texts(&variables)),
         stack: Some(Stack::new()),
     };
-    Ok((Prepared { namespaces: made, identity }, orders))
+    Ok((Prepared { namespaces: made, identity, owners }, orders))
 }
 
 /// A filter, as the kernel takes it.
@@ -164,8 +160,7 @@ fn folders(confinement: &Confinement, features: &Features, identity: &Who) -> Re
     }
     for layered in &confinement.layered {
         temporary::sweep_works(layered.layer.as_path(), MANY_WORKS);
-        temporary::put_work_aside(layered.layer.as_path());
-        temporary::make(layered.layer.as_path(), identity, &[CHANGES, &work()])?;
+        temporary::make(layered.layer.as_path(), identity, &[CHANGES])?;
     }
     Ok(())
 }

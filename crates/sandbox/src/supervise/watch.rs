@@ -88,6 +88,7 @@ impl Run<'_> {
                         Message::Stopped(stop) => self.stop(stop)?,
                         Message::Continued
                         | Message::Mapped
+                        | Message::Lent
                         | Message::Go
                         | Message::Ready
                         | Message::Started
