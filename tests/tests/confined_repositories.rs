@@ -103,7 +103,7 @@ fn what_calls_made_later_calls_may_change_move_and_remove() {
 
 /// Ways of writing to a repository that leave nothing in its name for who watches, or that git reads otherwise than others do. Each is
 /// armed by one call or two, and is a plain one when the last has ended.
-const WAYS: [(&str, &[&str]); 17] = [
+const WAYS: [(&str, &[&str]); 19] = [
     ("descriptor", &["exec 7<.; Q=/dev/fd/7; BARE $Q/r/.git; EVIL > $Q/r/.git/config"]),
     ("folder of a process", &["cd src; Q=/proc/self/cwd/..; BARE $Q/r/.git; EVIL > $Q/r/.git/config"]),
     ("root of a process", &["Q=/proc/$$/root$PWD; BARE $Q/r/.git; EVIL > $Q/r/.git/config"]),
@@ -160,6 +160,8 @@ const WAYS: [(&str, &[&str]); 17] = [
         ],
     ),
     ("a closed folder", &["mkdir a; git init -q a/r; EVIL > a/r/.git/config; mv a b; ln -s b/r r; chmod 311 b"]),
+    ("a folder that is closed when it ends", &["git init -q r; EVIL > r/.git/config; chmod 0 r", "chmod 755 r"]),
+    ("a repository that is closed then", &["git init -q r; EVIL > r/.git/config; chmod 0 r/.git", "chmod 755 r/.git"]),
     ("inside the folder of another", &["BARE .git/x; EVIL > .git/x/config; mkdir r; echo gitdir: ../.git/x > r/.git"]),
 ];
 
@@ -210,6 +212,10 @@ fn what_was_left_running_has_armed_is_a_plain_repository_when_the_session_has_en
         assert!(!armed(), "{user}");
         let row = lab.rows("taken-back").pop().unwrap();
         assert!(row["takenBack"][0].as_str().unwrap().ends_with("/r/.git/config"), "{row}");
+        // What calls wrote beside their work goes too, with the folders that the kernel closed.
+        let names = fs::read_dir(lab.place.session()).unwrap().map(|entry| entry.unwrap().file_name());
+        let left: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
+        assert!(!left.iter().any(|name| name.starts_with("layer-") || name == "tmp"), "{user}: {left:?}");
     }
 }
 

@@ -4,16 +4,19 @@
 //! layers cannot be had the folders are read-only. Invariant: nothing outside the policy's folder is changed by a call.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use writ_core::SessionId;
 use writ_sandbox::{Bind, Confinement, Features, HostPath, Layered, Reading};
 use writ_store::Store;
 
+use super::folders;
 use super::places::CACHES;
+use crate::copy::changes::CHANGES;
 
 /// What the folder of a layer is called in the session's folder.
 pub const LAYER: &str = "layer-";
@@ -21,6 +24,9 @@ pub const LAYER: &str = "layer-";
 const HOME: &str = "home";
 /// The folder that is `/tmp` to a session's calls.
 pub const TEMPORARY: &str = "tmp";
+
+/// Most names that are looked at for what was written.
+const MOST_LOOKED_AT: usize = 512;
 
 /// Adds the layers for a session to what a call runs in.
 pub fn add(confinement: &mut Confinement, features: &Features, home: Option<&str>, session: &Path) {
@@ -83,6 +89,53 @@ fn unescaped(text: &[u8]) -> PathBuf {
     PathBuf::from(std::ffi::OsString::from_vec(bytes))
 }
 
+/// Files and folders that were written since then beside the work, and go with the session: those that people would look for. What has a
+/// hidden name, and caches, programs keep for themselves.
+pub fn written(confinement: &Confinement, since: SystemTime) -> Vec<PathBuf> {
+    let mut written = Vec::new();
+    let mut left = MOST_LOOKED_AT;
+    for Layered { path, layer, .. } in confinement.layered.iter().filter(|layered| !layered.lasting) {
+        let mut folders = vec![PathBuf::new()];
+        while let Some(folder) = folders.pop() {
+            let entries = fs::read_dir(layer.as_path().join(CHANGES).join(&folder)).into_iter().flatten().flatten();
+            for entry in entries {
+                let (name, at) = (entry.file_name(), folder.join(entry.file_name()));
+                let is_own = name.as_bytes().starts_with(b".") || CACHES.iter().any(|cache| at == Path::new(cache));
+                left -= 1;
+                if left == 0 {
+                    return written;
+                }
+                let Some(found) = entry.metadata().ok().filter(|_| !is_own) else { continue };
+                let outside = path.as_path().join(&at);
+                if found.is_dir() && outside.is_dir() {
+                    folders.push(at);
+                } else if changed(&found) >= since {
+                    written.push(outside);
+                }
+            }
+        }
+    }
+    written.sort();
+    written
+}
+
+/// When a file was changed last, in any way.
+fn changed(found: &Metadata) -> SystemTime {
+    let seconds = u64::try_from(found.ctime()).unwrap_or(0);
+    SystemTime::UNIX_EPOCH + Duration::new(seconds, u32::try_from(found.ctime_nsec()).unwrap_or(0))
+}
+
+/// In words, for the agent.
+pub fn words(written: &[PathBuf], root: &Path) -> Option<String> {
+    let (first, more) = (written.first()?.display(), written.len() - 1);
+    let others = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let root = root.display();
+    Some(format!(
+        "`{first}`{others} was written beside the work: it is there for this session alone and removed at its end. What is to stay \
+         belongs below `{root}`, or where `files.allow` names it"
+    ))
+}
+
 /// Removes what a session's calls wrote beside their work. Other sessions go on.
 pub fn remove(store: &Store, session: &SessionId) {
     let folder = store.folder(session);
@@ -90,7 +143,7 @@ pub fn remove(store: &Store, session: &SessionId) {
         let name = entry.file_name();
         if name == OsStr::new(TEMPORARY) || name.as_bytes().starts_with(LAYER.as_bytes()) {
             // A call that goes on keeps what it holds open.
-            drop(fs::remove_dir_all(entry.path()));
+            drop(folders::remove(&entry.path()));
         }
     }
 }
@@ -98,6 +151,28 @@ pub fn remove(store: &Store, session: &SessionId) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_people_would_look_for_is_told() {
+        let top = tempfile::tempdir().unwrap();
+        let (home, layer) = (top.path().join("home"), top.path().join("layer"));
+        fs::create_dir_all(home.join("projects/work")).unwrap();
+        let path = |path: &Path| HostPath::new(path).unwrap();
+        let mut confinement = Confinement::reading(path(&home.join("projects/work")));
+        confinement.layered.push(Layered { path: path(&home), layer: path(&layer), lasting: false });
+        let begun = SystemTime::now() - Duration::from_millis(10);
+        assert_eq!(written(&confinement, begun), Vec::<PathBuf>::new());
+        let folders = ["projects/other/src", ".cache/x", "go/pkg"];
+        folders.iter().for_each(|folder| fs::create_dir_all(layer.join(CHANGES).join(folder)).unwrap());
+        for file in ["projects/other/src/a.rs", ".cache/x/y", "go/pkg/z", "note.txt"] {
+            fs::write(layer.join(CHANGES).join(file), "x").unwrap();
+        }
+        let told = written(&confinement, begun);
+        assert_eq!(told, ["note.txt", "projects/other"].map(|name| home.join(name)));
+        let words = words(&told, &home.join("projects/work")).unwrap();
+        assert!(words.contains("note.txt` and 1 more was written") && words.contains("projects/work`"), "{words}");
+        assert_eq!(written(&confinement, SystemTime::now() + Duration::from_secs(1)), Vec::<PathBuf>::new());
+    }
 
     /// What is deeper wins, so a layer below something hidden would show it.
     #[test]

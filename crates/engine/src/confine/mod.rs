@@ -8,6 +8,7 @@ pub mod begun;
 pub mod client;
 pub mod copy;
 pub mod exec;
+pub mod folders;
 mod git;
 pub mod keeper;
 pub mod layers;

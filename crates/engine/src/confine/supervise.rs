@@ -10,7 +10,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use writ_core::Digest;
@@ -31,7 +31,7 @@ use super::refusals::Refusals;
 use super::secrets::{self, SecretsError};
 use super::strength::{self, StrengthError};
 use super::traffic::{self, Reached, Traffic};
-use super::{bare, copy, limits, tracked, trust};
+use super::{bare, copy, layers, limits, tracked, trust};
 use crate::Home;
 use crate::session::{self, Session, SessionError};
 
@@ -110,6 +110,8 @@ pub fn supervise<T>(
     mut command: Command,
     beside: impl FnOnce(Option<TcpListener>) -> io::Result<T>,
 ) -> Result<Ran, SuperviseError> {
+    // Files are dated by a clock that is some milliseconds late.
+    let begun = SystemTime::now() - Duration::from_millis(10);
     let features = strength::features(&recorder.store)?;
     let level = features.level().ok_or(StrengthError::Nothing)?;
     let host = Host { features: &features, state: recorder.store.root() };
@@ -141,6 +143,9 @@ pub fn supervise<T>(
     let settled = seen_to_change.settle(&order.confinement, recorder.home.user.as_deref());
     words.extend(settled.taken_back.iter().map(TakenBack::words));
     words.extend(replaced_words(&ran.replaced));
+    if recorder.call.is_some() && order.shared.is_some() {
+        words.extend(layers::words(&layers::written(&order.confinement, begun), folder));
+    }
     words.extend(tracked::words(&order.confinement).filter(|_| code != 0));
     words.extend(limits::ended(limits, ran.end == End::TimeUp, ran.memory));
     let row = |session: &Session<'_>| {

@@ -11,7 +11,7 @@ use super::tree::{Kind, Node, Tree};
 use crate::confine::copy::Place;
 
 /// Of a layer, the folder that holds what was changed.
-const CHANGES: &str = "changes";
+pub const CHANGES: &str = "changes";
 
 /// One place and its layer, both open.
 #[derive(Debug)]

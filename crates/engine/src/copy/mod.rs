@@ -6,7 +6,7 @@
 
 mod apply;
 mod begun;
-mod changes;
+pub mod changes;
 pub mod later;
 pub mod shown;
 mod text;
@@ -14,7 +14,6 @@ mod tree;
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -25,6 +24,7 @@ use writ_store::{Store, StoreError, regular_file};
 
 use crate::Home;
 use crate::confine::copy::{self, Place};
+use crate::confine::folders;
 use crate::confine::order::Order;
 use crate::confine::tracked::identity;
 use crate::governing::layers::Caller;
@@ -339,16 +339,7 @@ impl Copy {
 
     fn remove(&self) -> Result<(), CopyError> {
         for place in &self.places {
-            let remove = || {
-                if place.folder { fs::remove_dir_all(&place.layer) } else { fs::remove_file(&place.layer) }
-            };
-            let removed = match remove() {
-                // A folder without rights: the command's own, or the kernel's where a run was killed.
-                Err(error) if error.kind() == ErrorKind::PermissionDenied && place.folder => {
-                    open_up(&place.layer).and_then(|()| remove())
-                }
-                removed => removed,
-            };
+            let removed = if place.folder { folders::remove(&place.layer) } else { fs::remove_file(&place.layer) };
             match removed {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(disk(&place.layer)(error)),
                 Ok(()) | Err(_) => {}
@@ -356,21 +347,6 @@ impl Copy {
         }
         Ok(())
     }
-}
-
-/// Gives whoever removes a layer the right to look into its folders.
-fn open_up(layer: &Path) -> io::Result<()> {
-    let mut folders = vec![layer.to_owned()];
-    while let Some(folder) = folders.pop() {
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700))?;
-        for entry in fs::read_dir(&folder)? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                folders.push(entry.path());
-            }
-        }
-    }
-    Ok(())
 }
 
 fn is_folder(node: Option<&tree::Node>) -> bool {

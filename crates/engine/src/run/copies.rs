@@ -1,12 +1,17 @@
 //! Where what a client has of its own lies while it runs.
 //!
 //! Owns one folder a run in Writ's state, removed when the run ends. Refuses nothing. Invariant: what a run left that was killed is
-//! removed when the next one begins, since nobody holds its lock any more.
+//! removed when the next one begins, since nobody holds its lock any more, and so is what it wrote beside its work.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use writ_core::SessionId;
+use writ_store::Store;
+
+use crate::confine::layers;
 
 const FOLDER: &str = "runs";
 const LOCK: &str = "lock";
@@ -22,13 +27,13 @@ pub struct Copies {
 
 impl Copies {
     /// Makes it, and removes those of runs that are over.
-    pub fn begin(state: &Path, run: &str) -> io::Result<Self> {
-        let all = state.join(FOLDER);
+    pub fn begin(store: &Store, session: &SessionId) -> io::Result<Self> {
+        let (all, run) = (store.root().join(FOLDER), session.as_str());
         DirBuilder::new().recursive(true).mode(0o700).create(&all)?;
         // Held until this one's lock is: nobody takes it for one that is over.
         let one_at_a_time = open(&all.join(LOCK))?;
         one_at_a_time.lock()?;
-        sweep(&all)?;
+        sweep(&all, store)?;
         let (folder, lock) = (all.join(run), all.join(format!("{run}.{LOCK}")));
         let held = open(&lock)?;
         held.try_lock()?;
@@ -68,12 +73,13 @@ fn remove(folder: &Path) -> io::Result<()> {
     }
 }
 
-fn sweep(all: &Path) -> io::Result<()> {
+fn sweep(all: &Path, store: &Store) -> io::Result<()> {
     for entry in fs::read_dir(all)? {
         let lock = entry?.path();
         let name = lock.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".lock"));
-        let Some(folder) = name.map(|name| all.join(name)) else { continue };
-        if open(&lock)?.try_lock().is_ok() && remove(&folder).is_ok() {
+        let Some(name) = name else { continue };
+        if open(&lock)?.try_lock().is_ok() && remove(&all.join(name)).is_ok() {
+            layers::remove(store, &SessionId::new(name));
             fs::remove_file(&lock)?;
         }
     }
@@ -87,8 +93,11 @@ mod tests {
     #[test]
     fn a_run_that_was_killed_leaves_nothing_to_the_next() {
         let state = tempfile::tempdir().unwrap();
-        let first = Copies::begin(state.path(), "first").unwrap();
-        let killed = Copies::begin(state.path(), "killed").unwrap();
+        let store = Store::open(state.path().to_owned()).unwrap();
+        let begin = |run: &str| Copies::begin(&store, &SessionId::new(run)).unwrap();
+        let (first, killed) = (begin("first"), begin("killed"));
+        let written = ["first", "killed"].map(|run| store.folder(&SessionId::new(run)).join("layer-/changes"));
+        written.iter().for_each(|written| fs::create_dir_all(written).unwrap());
         fs::write(killed.folder().join("0"), "left").unwrap();
         assert!(first.folder().is_dir());
         let all = state.path().join(FOLDER);
@@ -99,8 +108,9 @@ mod tests {
         drop(killed);
         fs::rename(all.join("aside"), &folder).unwrap();
         drop(open(&all.join("killed.lock")).unwrap());
-        let _third = Copies::begin(state.path(), "third").unwrap();
+        let _third = begin("third");
         assert!(!folder.exists() && first.folder().is_dir());
+        assert!(written[0].is_dir() && !written[1].exists(), "what it wrote beside its work");
         drop(first);
         let left = fs::read_dir(&all).unwrap().count();
         assert_eq!(left, 3, "the third, its lock, and that of all");

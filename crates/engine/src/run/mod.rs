@@ -152,7 +152,7 @@ impl<'a> Run<'a> {
             Some(client.program()?.needs(home.user.as_deref().or(folder)?, folder))
         });
         let run = Self {
-            copies: Copies::begin(store.root(), session.as_str())?,
+            copies: Copies::begin(&store, &session)?,
             call: session.to_string(),
             session,
             store,

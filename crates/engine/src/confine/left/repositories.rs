@@ -9,17 +9,17 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::io::ErrorKind;
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, openat2, renameat_with, unlinkat};
+use rustix::fs::{AtFlags, RenameFlags, renameat_with, unlinkat};
 use rustix::io::Errno;
 use writ_sandbox::{Confinement, is_reserve};
 use writ_store::regular_file;
 
 use super::settings::{self, Obeyed};
 use super::{bare, is_of_host};
+use crate::confine::folders::{folder, of, open_up};
 use crate::confine::git;
 
 /// Names another folder whose settings count.
@@ -167,14 +167,43 @@ impl<'a> Repositories<'a> {
         }
     }
 
-    /// What is in a folder. One that its owner has closed is opened until all is done.
-    fn entries(&mut self, folder: &Path) -> Vec<fs::DirEntry> {
-        let Ok(found) = folder.symlink_metadata() else { return Vec::new() };
+    /// Opens a folder that its owner has closed, until all is done; tells whether that is this user.
+    fn open(&mut self, folder: &Path) -> bool {
+        let Ok(found) = folder.symlink_metadata() else { return false };
         let is_own = found.uid() == rustix::process::geteuid().as_raw();
-        if is_own && found.mode() & 0o500 != 0o500 {
+        if is_own && found.is_dir() && found.mode() & 0o500 != 0o500 {
             open_up(folder);
             self.opened.push((folder.to_owned(), found.mode() & 0o7777));
         }
+        is_own
+    }
+
+    /// Whether a folder is there. Those above it that were closed are opened; where that does not help, it may be there still.
+    fn is_there(&mut self, folder: &Path) -> bool {
+        let mut found = folder.symlink_metadata();
+        if found.as_ref().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) {
+            let above: Vec<&Path> =
+                folder.ancestors().skip(1).filter(|above| is_of_host(self.confinement, above)).collect();
+            for folder in above.into_iter().rev() {
+                self.open(folder);
+            }
+            found = folder.symlink_metadata();
+        }
+        match found {
+            Ok(found) => found.is_dir(),
+            Err(error) => {
+                if error.kind() == ErrorKind::PermissionDenied && self.seen.insert(folder.to_owned()) {
+                    let why = format!("whether git would obey it cannot be looked at ({error})");
+                    self.done.push(TakenBack { path: folder.to_owned(), how: How::Left, why });
+                }
+                false
+            }
+        }
+    }
+
+    /// What is in a folder. One that its owner has closed is opened until all is done.
+    fn entries(&mut self, folder: &Path) -> Vec<fs::DirEntry> {
+        let is_own = self.open(folder);
         match fs::read_dir(folder) {
             Ok(entries) => entries.flatten().collect(),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Vec::new(),
@@ -200,12 +229,12 @@ impl<'a> Repositories<'a> {
 
     /// Sets aside what has git run something, where this is a repository. What the run could not write is somebody else's.
     pub fn look(&mut self, git: &Path) {
-        let is_one = || git.ends_with(".git") || is_repository(git);
-        if !git.symlink_metadata().is_ok_and(|found| found.is_dir())
-            || !is_of_host(self.confinement, git)
-            || !is_one()
-            || !self.seen.insert(git.to_owned())
-        {
+        if !is_of_host(self.confinement, git) || !self.is_there(git) {
+            return;
+        }
+        self.open(git);
+        let is_one = git.ends_with(".git") || is_repository(git);
+        if !is_one || !self.seen.insert(git.to_owned()) {
             return;
         }
         self.common(git);
@@ -310,26 +339,6 @@ impl<'a> Repositories<'a> {
         }
         self.done.push(TakenBack { path: path.to_owned(), how: How::Left, why });
     }
-}
-
-/// Gives the owner of a folder its rights back.
-fn open_up(path: &Path) {
-    let Some(folder) = folder(path) else { return };
-    if let Ok(found) = fs::metadata(of(&folder)) {
-        // Somebody else's stays as it is.
-        fs::set_permissions(of(&folder), fs::Permissions::from_mode(found.mode() & 0o7777 | 0o700)).ok();
-    }
-}
-
-/// A folder on whose way no link lies.
-fn folder(path: &Path) -> Option<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).ok()
-}
-
-/// The path of what was opened.
-fn of(opened: &OwnedFd) -> String {
-    format!("/proc/self/fd/{}", opened.as_raw_fd())
 }
 
 /// Whether the work tree that the settings of a submodule's repository name lies in that of the repository that it is part of, where git
