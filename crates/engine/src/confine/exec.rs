@@ -101,7 +101,7 @@ pub fn exec(line: &Line<'_>, home: &Home) -> Result<Ran, ExecError> {
     let store = Store::open(home.state().map_err(SessionError::from)?.to_owned())?;
     let Granted { grant, order, after } = order(&store, line)?;
     let (folder, kept) = io::pipe()?;
-    let script = script(line, &store, kept.as_raw_fd());
+    let script = script(line, &order, kept.as_raw_fd());
     let command = Command {
         kept: Some(Arc::new(OwnedFd::from(kept))),
         ..Command::new(&line.shell, ["-c".into(), OsString::from(script)])
@@ -162,9 +162,8 @@ pub fn begins_by(result: Timestamp) -> i64 {
 }
 
 /// The line behind what the client's shell does first, and the folder it ends in written to `descriptor`.
-fn script(line: &Line<'_>, store: &Store, descriptor: i32) -> String {
-    let genesis = store.first_row(line.session).ok().flatten();
-    let client = genesis.and_then(|row| crate::session::rows::client(&row.detail).ok());
+fn script(line: &Line<'_>, order: &Order, descriptor: i32) -> String {
+    let client = order.client.as_deref().and_then(writ_clients::named);
     let prelude = client.and_then(|client| client.shell_calls()?.prelude(&line.arguments));
     let before = prelude.map_or_else(String::new, |prelude| format!("{prelude} && "));
     let quoted = line.text.replace('\'', r"'\''");

@@ -51,6 +51,9 @@ pub struct Order {
     /// Calls of a session that have the same here share a network, and the processes that they leave running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<Digest>,
+    /// Whose calls they are, by the client's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
 }
 
 impl Order {
@@ -271,6 +274,7 @@ pub fn order(
     let bound = secrets::bound(layers);
     let placeholders = if bound.is_empty() { BTreeMap::new() } else { placeholders(session, &bound)? };
     let mut order = compose(&ground, &bound, &placeholders)?.0;
+    order.client = session.client.map(|client| client.name().to_owned());
     secrets::values(&order.sources, session.home).map_err(|error| error.to_string())?;
     if let Some(why) = limits::unheld(&order.confinement.limits) {
         return Err(why);
@@ -335,7 +339,7 @@ pub fn compose(
     let refused_variables = ground.layers.iter().flat_map(|policy| policy.refused_variables()).collect();
     let Network::Proxied(ports) = &mut confinement.network else {
         let trust = Vec::new();
-        return Ok((Order { confinement, egress, sources, refused_variables, trust, shared: None }, said));
+        return Ok((Order { confinement, egress, sources, refused_variables, trust, shared: None, client: None }, said));
     };
     for secret in bound {
         let placeholder = placeholders.get(&secret.name).ok_or("a secret has no placeholder")?;
@@ -352,7 +356,7 @@ pub fn compose(
     let shown = (!trust.is_empty()).then(|| (Path::new(trust::AUTHORITY), Path::new(trust::BUNDLE)));
     let set = variables(&Places { proxy: ports.http, trust: shown });
     confinement.environment.set.extend(set.into_iter().map(|(name, value)| (name.into(), value.into())));
-    Ok((Order { confinement, egress, sources, refused_variables, trust, shared: None }, said))
+    Ok((Order { confinement, egress, sources, refused_variables, trust, shared: None, client: None }, said))
 }
 
 impl Prepared {
