@@ -339,7 +339,10 @@ pub fn compose(
     let refused_variables = ground.layers.iter().flat_map(|policy| policy.refused_variables()).collect();
     let Network::Proxied(ports) = &mut confinement.network else {
         let trust = Vec::new();
-        return Ok((Order { confinement, egress, sources, refused_variables, trust, shared: None, client: None }, said));
+        return Ok((
+            Order { confinement, egress, sources, refused_variables, trust, shared: None, client: None },
+            said,
+        ));
     };
     for secret in bound {
         let placeholder = placeholders.get(&secret.name).ok_or("a secret has no placeholder")?;

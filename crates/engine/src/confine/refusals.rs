@@ -86,7 +86,8 @@ impl Refusal {
 
     /// Whether it is kept for who obeys it, which git takes badly: it ends well and half done.
     fn is_kept(&self) -> bool {
-        self.rule.is_none() && self.change && later::is_obeyed_by_others(Path::new(&self.path))
+        let path = Path::new(&self.path);
+        self.rule.is_none() && self.change && (later::is_obeyed_by_others(path) || is_of_git(path))
     }
 
     fn words(&self, folder: &Path) -> String {
@@ -96,11 +97,16 @@ impl Refusal {
         if self.is_kept() {
             let path = visible::line(&path);
             return format!(
-                "kept `{path}` as it is: shells, editors or clients obey it, so a human changes it; what git was to do with it is not done"
+                "kept `{path}` as it is: shells, editors, clients or git obey it, so a human changes it; what git was to do with it is not done"
             );
         }
         let act = if self.change { "change" } else { "open" };
         let why = self.rule.as_deref().unwrap_or("outside of what its sandbox gives: `writ sandbox plan`");
         format!("denied to {act} `{}` ({})", visible::line(&path), visible::line(why))
     }
+}
+
+/// Whether git runs what it says: its settings, and its hooks.
+fn is_of_git(path: &Path) -> bool {
+    path.ancestors().any(|at| at.ends_with(".git/config") || at.ends_with(".git/hooks"))
 }
