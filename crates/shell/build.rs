@@ -87,10 +87,10 @@ fn optional(code: Option<String>) -> String {
 fn sends_code(sends: &Sends) -> String {
     let words: Vec<String> = sends.words.iter().map(|words| tidy(words)).collect();
     let (to, named_by) = (&sends.to, tidy(&sends.named_by));
-    let (unless, input) = (tidy(&sends.unless), tidy(&sends.input));
+    let (unless, given, input) = (tidy(&sends.unless), tidy(&sends.given), tidy(&sends.input));
     format!(
         "Sends {{ words: &{words:?}, to: {to:?}, named_by: {named_by:?}, unless: {unless:?}, \
-         input: {input:?} }}, "
+         given: {given:?}, input: {input:?} }}, "
     )
 }
 

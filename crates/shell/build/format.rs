@@ -72,6 +72,8 @@ pub struct Sends {
     #[serde(default)]
     pub unless: String,
     #[serde(default)]
+    pub given: String,
+    #[serde(default)]
     pub input: String,
 }
 

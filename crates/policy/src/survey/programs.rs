@@ -98,7 +98,7 @@ pub(super) fn goes_below(program: &str, arguments: &[Option<String>]) -> bool {
     ALWAYS.contains(&program) || arguments.iter().flatten().any(|text| deep(text))
 }
 
-/// Whether no program that contacts a host there asks for anything by HTTP. By `ssh` a host that a rule names may be asked all the same.
+/// Whether no program that contacts a host there asks for anything by HTTP that is not looked at by itself. By `ssh` a host that a rule names may be asked all the same.
 pub(super) fn speaks_no_http(commands: &[Command], net: &NetUse) -> bool {
     let named = match &net.target {
         NetTarget::Url(word) | NetTarget::Host(word) => word.literal().is_some(),
@@ -110,7 +110,9 @@ pub(super) fn speaks_no_http(commands: &[Command], net: &NetUse) -> bool {
         && there.all(|command| {
             let texts: Vec<Option<String>> = command.words.iter().map(Word::literal).collect();
             let program = program_of(&texts);
-            OTHER_PROTOCOLS.contains(&program) || program == "ssh" && !named
+            // Of `gh api` the URL is looked at by itself.
+            let api = program == "gh" && texts.get(1).and_then(Option::as_deref) == Some("api");
+            OTHER_PROTOCOLS.contains(&program) || program == "ssh" && !named || api
         })
 }
 

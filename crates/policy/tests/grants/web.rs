@@ -333,7 +333,14 @@ fn what_gh_asks_of_the_api() {
     );
     all(
         r#"{"apis":{"allow":["https://api.github.com/repos/acme/*"]}}"#,
-        &[("gh api user", Deny), ("gh api repos/acme/x", Allow)],
+        &[
+            ("gh api user", Deny),
+            ("gh api repos/acme/x", Allow),
+            // Which of its URLs it sends something to, no word says.
+            ("gh issue create -R acme/x --body y", Ask),
+            ("gh release upload v1 x.tgz", Ask),
+            ("gh pr list", Allow),
+        ],
     );
 }
 

@@ -60,6 +60,8 @@ pub struct Sends {
     pub named_by: &'static str,
     /// Words with which nothing is sent, with blanks between them.
     pub unless: &'static str,
+    /// Options without one of which nothing is sent, with blanks between them; empty where none is needed.
+    pub given: &'static str,
     /// Options that send standard input, with blanks between them; empty where more than that is sent.
     pub input: &'static str,
 }

@@ -244,8 +244,9 @@ fn sent(sends: &Sends) -> String {
     let but = |sign: &str, words: &str| if words.is_empty() { String::new() } else { format!(", {sign} {words}") };
     let named = but("or as named by", sends.named_by);
     format!(
-        "{} ({to}{named}{}{})",
+        "{} ({to}{named}{}{}{})",
         words.join(", "),
+        but("with one of", sends.given),
         but("unless", sends.unless),
         but("standard input with", sends.input)
     )
@@ -257,6 +258,7 @@ fn sends(sends: &Sends) -> Value {
         ("to", text(sends.to)),
         ("namedBy", texts(sends.named_by.split_whitespace())),
         ("unless", texts(sends.unless.split_whitespace())),
+        ("given", texts(sends.given.split_whitespace())),
         ("input", texts(sends.input.split_whitespace())),
     ])
 }

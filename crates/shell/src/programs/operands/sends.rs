@@ -18,7 +18,8 @@ pub fn sent(base: &str, arguments: &[Word], split: &Split<'_>, span: Span) -> Op
     // What keeps it from sending may be taken back.
     let again = arguments.iter().any(|word| lists("--no-dry-run --dry-run=none --dry-run=false", word));
     let kept = !again && arguments.iter().any(|word| lists(sends.unless, word));
-    if is_named(sends, split) || kept || !takes_input(sends, split) {
+    let wanting = !sends.given.is_empty() && !gives(sends.given, split);
+    if is_named(sends, split) || kept || wanting || !takes_input(sends, split) {
         return None;
     }
     let target = if sends.to.is_empty() { NetTarget::Unknown } else { host(sends.to, span) };
@@ -62,21 +63,29 @@ fn begins(words: &str, arguments: &[Word], split: &Split<'_>) -> bool {
     })
 }
 
-/// Whether an operand is one that a word of an entry means: `*` any, `*end` one that ends so.
+/// Whether an operand is one that a word of an entry means: `*` any, `*end` one that ends so, `begin*` one that begins so.
 fn is(pattern: &str, word: &Word) -> bool {
     let Some(text) = word.literal() else { return pattern == "*" };
-    pattern.strip_prefix('*').map_or(text == pattern, |end| text.ends_with(end))
+    match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+        (Some(end), _) => text.ends_with(end),
+        (None, Some(begin)) => text.starts_with(begin),
+        (None, None) => text == pattern,
+    }
 }
 
 /// Whether the line says where: what it names counts by itself.
 fn is_named(sends: &Sends, split: &Split<'_>) -> bool {
-    let given = |option: &str| {
-        let long = |flag: &String| flag.len() > 3 && option.starts_with("--") && option.starts_with(flag.as_str());
-        split.flags.iter().any(|flag| flag == option || long(flag))
-    };
     sends.named_by.split_whitespace().any(|name| match name {
         "URL" => split.operands.iter().any(|word| is_url(word)),
-        option => given(option),
+        option => gives(option, split),
+    })
+}
+
+/// Whether the line has one of these options, which may be cut short.
+fn gives(options: &str, split: &Split<'_>) -> bool {
+    options.split_whitespace().any(|option| {
+        let long = |flag: &String| flag.len() > 3 && option.starts_with("--") && option.starts_with(flag.as_str());
+        split.flags.iter().any(|flag| flag == option || long(flag))
     })
 }
 
