@@ -222,6 +222,8 @@ pub fn is_reserved_as(program: &str, command: &Candidate) -> bool {
             let mut words =
                 operands.iter().skip_while(|word| matches!(word.as_deref(), Some("auto" | "always" | "never")));
             let mut next = || words.next().map_or(Some(""), Option::as_deref);
+            // An option may stand in what is not known.
+            let given = |signs: &[&str]| signs.iter().any(|sign| command.text().contains(sign));
             match next() {
                 Some("policy") => {
                     !matches!(next(), Some("" | "check" | "show" | "verify" | "schema" | "test" | "diff"))
@@ -236,8 +238,11 @@ pub fn is_reserved_as(program: &str, command: &Candidate) -> bool {
                 Some("notary") => !matches!(next(), Some("" | "status")),
                 Some("mcp") => match next() {
                     Some("pins") => !matches!(next(), Some("" | "list")),
+                    // What a server runs that an agent starts by itself is a session of its own, which has read nothing, used nothing and
+                    // is no sub-agent's.
+                    Some("serve") => given(&["--guarded", "…"]),
+                    Some("") => false,
                     // What a proxy lets through is on record as asked for by a client.
-                    Some("" | "serve") => false,
                     Some(_) | None => true,
                 },
                 // The first two take a protection away from those who rely on attestations, the others talk to a store.
@@ -249,7 +254,7 @@ pub fn is_reserved_as(program: &str, command: &Candidate) -> bool {
                 // What an agent has a program of its choice say of a plan is not attested.
                 Some("evaluate") => {
                     let plan = operands.iter().any(|word| word.as_deref().is_none_or(|word| word == "terraform"));
-                    plan && ["--attest", "…"].iter().any(|sign| command.text().contains(sign))
+                    plan && given(&["--attest", "…"])
                 }
                 // What an agent runs as a whole is held by a policy of its choice.
                 Some("approve" | "deny" | "init" | "hook" | "run") | None => true,
@@ -312,6 +317,10 @@ mod tests {
             "CLAUDECODE= setsid -f writ evaluate --attest-to=x terraform tfplan",
             "sudo writ init --undo",
             "echo '{}' | writ hook",
+            "writ mcp serve --guarded < calls",
+            "CLAUDE_CODE_SESSION_ID= setsid writ --color never mcp serve --attest --guarded",
+            "writ mcp serve $X",
+            "writ mcp $X",
             "claude --bare -p hi",
             "claude --settings=x.json -p hi",
         ] {
@@ -342,6 +351,7 @@ mod tests {
             "writ prices show m",
             "writ sandbox diff",
             "writ mcp serve",
+            "writ mcp serve --attest",
             "writ mcp pins list",
             "writ sandbox plan --format json",
             "writ --color always verify",
