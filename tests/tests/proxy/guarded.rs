@@ -82,6 +82,26 @@ fn what_writ_runs_itself_obeys_the_policy_and_is_on_record() {
 }
 
 /// What Writ ran it says itself; what the agent says is signed as the agent's word, and as none of Writ's own types.
+/// A warning stands beside what a call gave, in its place it would have the agent make the call again.
+#[test]
+fn what_is_said_beside_a_call_takes_nothing_of_its_result() {
+    let place = Place::new(
+        "guarded-near",
+        &json!({ "version": "1.0", "name": "p", "limits": { "maxToolCalls": { "value": 5 } } }),
+    );
+    let mut client = place.start(&["mcp", "serve", "--guarded"]);
+    client.begin();
+    for at in 0..5 {
+        let ran = result(&mut client, "bash", json!({ "command": format!("echo {at}") })).unwrap();
+        assert_eq!(ran["stdout"], format!("{at}\n"));
+        let note = ran["note"].as_str().unwrap_or_default();
+        assert_eq!(note.contains("4 of 5 tool calls are used"), at == 3, "{at}: {note}");
+    }
+    let why = result(&mut client, "bash", json!({ "command": "echo 5" })).unwrap_err();
+    assert!(why.contains("/limits/maxToolCalls"), "{why}");
+    client.close();
+}
+
 #[test]
 fn steps_are_attested_and_the_agents_word_is_called_its_own() {
     let policy = json!({ "version": "1.0", "name": "p", "tools": { "deny": ["Bash:curl *"] }, "files": { "deny": ["secrets/**"] },

@@ -229,13 +229,18 @@ fn decided(gate: &Gate, call: ToolCall) -> Result<Box<Passed>, Refusal> {
     }
 }
 
-/// Puts what came of a call on record, then gives it.
+/// Puts what came of a call on record, then gives it, with what there is to say beside: it has run, whatever that is.
 fn finish(gate: &Gate, passed: &Passed, done: io::Result<Value>) -> Result<Value, Refusal> {
     let told = done.as_ref().map(Clone::clone).map_err(ToString::to_string);
     let note = gate.after(passed, told);
     match (done, note) {
-        (_, Some(note)) => Err(Refusal(note)),
-        (done, None) => done.map_err(|error| Refusal(error.to_string())),
+        (Ok(Value::Object(mut result)), Some(note)) => {
+            result.push("note", Value::from(note));
+            Ok(Value::Object(result))
+        }
+        (Ok(result), _) => Ok(result),
+        (Err(error), Some(note)) => Err(Refusal(format!("{error}\n{note}"))),
+        (Err(error), None) => Err(Refusal(error.to_string())),
     }
 }
 
