@@ -405,7 +405,7 @@ fn decide(
     }
     surveyed.settle(held, session, whole.is_some());
     let begun = starts::limited(&in_force.accepted, surveyed.starts().filter(|_| whole.is_none()));
-    let own = begun.iter().map(|(own, policy)| (own.layer, *policy, own.own(&session.state.agents, session.now)));
+    let own = begun.iter().map(|(own, policy)| (own.layer, *policy, own.own(&session.state.agents, session.moment())));
     let decision = and_turns(surveyed.judge(session), own);
     let lost = starts::lost(&in_force.accepted, caller, surveyed.starts().filter(|_| whole.is_none()));
     let decision = and_lost(decision, lost, surveyed.starts());
@@ -463,6 +463,6 @@ fn count(session: &mut Session<'_>, decision: &Decision, agents: &BTreeSet<Strin
     if limited {
         session.state.refuse_call();
     }
-    let layers = agents.iter().map(String::as_str);
-    agents::count(&mut session.state.agents, layers, decision.verdict, limited, session.now);
+    let (layers, now) = (agents.iter().map(String::as_str), session.moment());
+    agents::count(&mut session.state.agents, layers, decision.verdict, limited, now);
 }

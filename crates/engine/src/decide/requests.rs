@@ -88,7 +88,7 @@ impl<'a> Requests<'a> {
 
     /// Records some, durable on return.
     pub fn record(&mut self, all: &[Decided<'_>]) -> Result<(), SessionError> {
-        self.session.now = Timestamp::now();
+        self.session.look_at_the_clock();
         for (at, one) in all.iter().enumerate() {
             let (resource, principal) = (mask_id(one.resource), one.principal.map(mask_id));
             let told = Decided { resource: &resource, principal: principal.as_deref(), ..one.clone() };

@@ -126,7 +126,7 @@ impl<'a> Surveyed<'a> {
 
     /// Judges them together.
     pub fn judge(&self, session: &Session<'_>) -> Decision {
-        let (agents, now) = (&session.state.agents, session.now);
+        let (agents, now) = (&session.state.agents, session.moment());
         let layers = self.found.iter().map(|(speaks, facts)| speaks.layer(facts, agents, now));
         let layers: Vec<Layer<'_>> = layers.collect();
         judge(&layers, &session.setting, session.tally())

@@ -57,7 +57,7 @@ pub fn check(session: &mut Session<'_>, input: &Event, action: Action) -> Result
     let Ok(in_force) = session.policy() else { return Ok(Checked::Lets { observed: None }) };
     let caller = Caller::of(input.agent.as_ref());
     let speaking = in_force.speaking(caller);
-    let (agents, now) = (&session.state.agents, session.now);
+    let (agents, now) = (&session.state.agents, session.moment());
     let of_agent = speaking.iter().filter_map(|speaks| {
         // What a file was changed to holds calls alone.
         let of_agent = speaks.of_agent.as_ref().filter(|of_agent| speaks.name.as_deref() == of_agent.counted())?;
@@ -123,7 +123,7 @@ fn near_of_agents(
             Caller::Main => measure == Measure::Turns,
             Caller::SubAgent(_) | Caller::Untold => speaks && measure != Measure::Turns,
         };
-        let near = near_of_type(&own.limits, own.own(known, session.now).tally);
+        let near = near_of_type(&own.limits, own.own(known, session.moment()).tally);
         let near: Vec<_> = near.into_iter().filter(|(measure, _)| about(*measure) && !told.contains(measure)).collect();
         if !near.is_empty() {
             let (limits, texts): (Vec<Measure>, Vec<String>) = near.into_iter().unzip();

@@ -187,7 +187,7 @@ fn is_nearly_reached(session: &Session<'_>, ahead: &Usage) -> bool {
     let near_of_agents = in_force
         .accepted
         .of_agents()
-        .any(|(_, agent)| near(&agent.limits, agent.own(&session.state.agents, session.now).tally));
+        .any(|(_, agent)| near(&agent.limits, agent.own(&session.state.agents, session.moment()).tally));
     (near_of_agents || in_force.policies(Caller::Main).iter().any(|policy| near(policy.limits(), tally)))
         && in_force.policies(Caller::Main).iter().all(|policy| refusals(policy, tally, Action::Request).is_empty())
 }

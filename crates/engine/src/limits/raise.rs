@@ -94,7 +94,7 @@ pub fn raise(
         Some(agent) => {
             let own = in_force.accepted.of_agents().filter(|(_, own)| own.agent == agent);
             let found = own.filter_map(|(_, own)| {
-                let tally = own.own(&session.state.agents, session.now).tally;
+                let tally = own.own(&session.state.agents, session.moment()).tally;
                 Some((Some(own.layer.to_owned()), held(&own.limits, tally)?))
             });
             found.collect()

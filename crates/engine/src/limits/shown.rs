@@ -96,9 +96,11 @@ pub struct Standing {
 /// How a session stands at a moment; `None` where it has no rows, or its policy limits nothing.
 pub fn standing(store: &Store, id: &SessionId, now: Timestamp) -> Result<Option<Standing>, StoreError> {
     let (Some(first), Some(last)) = (store.first_row(id)?, store.last_row(id)?) else { return Ok(None) };
-    let (Some(state), Some(policy)) = (State::from_detail(&last.detail), kept_policy(store, id, &last)) else {
+    let (Some(mut state), Some(policy)) = (State::from_detail(&last.detail), kept_policy(store, id, &last)) else {
         return Ok(None);
     };
+    state.put_back(last.timestamp, now);
+    let now = state.steady(now);
     let tally = state.tally(millis_between(first.timestamp, now));
     let shown = |limit: &Limit, agent: Option<&str>, tally: Tally<'_>| {
         let (used, unknown) = match tally.used(limit.measure) {

@@ -277,6 +277,6 @@ fn life(session: &Session<'_>, policies: &[&Policy]) -> Result<i64, TokensError>
     let walls = policies.iter().flat_map(|policy| policy.limits());
     let walls = walls.filter(|limit| limit.measure == Measure::WallTime).map(|limit| limit.value.max(raised));
     let Some(most) = walls.min() else { return Ok(LIFE) };
-    let left = most.saturating_sub(millis_between(session.began, session.now).div_ceil(1000));
+    let left = most.saturating_sub(millis_between(session.began, session.moment()).div_ceil(1000));
     if left == 0 { Err(TokensError::TimeUsed) } else { Ok(i64::try_from(left).unwrap_or(LIFE).min(LIFE)) }
 }

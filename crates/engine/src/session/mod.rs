@@ -241,9 +241,21 @@ impl<'a> Session<'a> {
         Ok(self.guard.keep_soon(name, bytes)?)
     }
 
+    /// Now, for what counts time.
+    pub fn moment(&self) -> Timestamp {
+        self.state.steady(self.now)
+    }
+
+    /// Looks at the clock again, where it is open for long.
+    pub fn look_at_the_clock(&mut self) {
+        let now = Timestamp::now();
+        self.state.put_back(self.now, now);
+        self.now = now;
+    }
+
     /// What the session has used so far.
     pub fn tally(&self) -> Tally<'_> {
-        let tally = self.state.tally(millis_between(self.began, self.now));
+        let tally = self.state.tally(millis_between(self.began, self.moment()));
         Tally { taint: Some(&self.taint), unread: tally.unread || self.begins_late, ..tally }
     }
 

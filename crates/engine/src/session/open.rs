@@ -51,7 +51,8 @@ impl<'a> Session<'a> {
     ) -> Result<Self, SessionError> {
         let guard = store.session(id)?.lock(LOCK_DEADLINE)?;
         if let Some(row) = guard.last() {
-            let state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
+            let mut state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
+            let now = going_on(&mut state, row.timestamp, now);
             let Recorded { setting, began, begins_late, .. } = recorded(store, id)?;
             let setting = under(setting, &state, store, id)?;
             let taint = taint::kept(state.taint, &store.folder(id))?;
@@ -173,7 +174,8 @@ impl<'a> Session<'a> {
     pub fn resume(store: &'a Store, id: &SessionId, home: &'a Home, now: Timestamp) -> Result<Self, SessionError> {
         let guard = store.session(id)?.lock(LOCK_DEADLINE)?;
         let row = guard.last().ok_or(SessionError::Vanished)?;
-        let state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
+        let mut state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
+        let now = going_on(&mut state, row.timestamp, now);
         let Recorded { setting, client, began, begins_late } = recorded(store, id)?;
         let setting = under(setting, &state, store, id)?;
         let taint = taint::kept(state.taint, &store.folder(id))?;
@@ -199,6 +201,14 @@ impl<'a> Session<'a> {
             in_force,
         })
     }
+}
+
+/// The moment at which a session goes on. Who waited for the ledger may have looked at the clock before the row was written; where it is
+/// still of a later moment than the clock's, the clock was put back.
+fn going_on(state: &mut State, last: Timestamp, now: Timestamp) -> Timestamp {
+    let now = if now < last { Timestamp::now().max(now) } else { now };
+    state.put_back(last, now);
+    now
 }
 
 /// What the genesis row says of the session.

@@ -12,6 +12,7 @@ use writ_core::{Custody, Digest, Timestamp};
 use writ_policy::{Measure, Raised, Refused, Tally, Usage};
 
 use super::agents::{self, Agents};
+use super::millis_between;
 use super::process::{self, ClientProcess};
 use crate::governing::in_force::PolicyRef;
 
@@ -202,6 +203,9 @@ pub struct State {
     /// What is left of rates, by tool and seconds, behind the layer's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rates: BTreeMap<String, Bucket>,
+    /// By how many milliseconds the clock was put back between its rows, in all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub back: u64,
 }
 
 /// What is left of a rate.
@@ -232,6 +236,25 @@ impl State {
     /// What keeps the key that signs.
     pub fn custody(&self) -> Custody {
         self.custody.as_ref().map(|held| held.kept).unwrap_or_default()
+    }
+
+    /// A moment on a clock that nobody puts back: what a session used of its time does not fall.
+    pub fn steady(&self, now: Timestamp) -> Timestamp {
+        Timestamp::from_millis(now.millis().saturating_add(i64::try_from(self.back).unwrap_or(i64::MAX)))
+    }
+
+    /// Takes in how far the clock is put back where the row before is of a later moment.
+    pub fn put_back(&mut self, last: Timestamp, now: Timestamp) {
+        self.back = self.back.saturating_add(millis_between(now, last));
+    }
+
+    /// The state before a row, with what the row `after` it took in of the clock: as much as it can have been put back, at most. Rows of
+    /// earlier versions took in none of it.
+    pub fn with_clock(mut self, after: &Self, last: Timestamp, now: Timestamp) -> Self {
+        let before = self.back;
+        self.put_back(last, now);
+        self.back = after.back.clamp(before, self.back);
+        self
     }
 
     /// What the session has used, so many milliseconds after it began, for the policies' limits.
@@ -297,6 +320,7 @@ impl State {
             crowded: false,
             told: None,
             pending: false,
+            back: 0,
             tested: None,
             usage: None,
             custody: None,

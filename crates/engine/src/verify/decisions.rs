@@ -47,6 +47,8 @@ pub struct Replay<'a> {
     before: Option<State>,
     /// When the session began.
     began: Timestamp,
+    /// The moment of the row before.
+    last: Timestamp,
     /// How often each agent was sent back so far.
     blocks: AgentBlocks,
     /// What a policy that observes let run.
@@ -74,6 +76,7 @@ impl<'a> Replay<'a> {
             setting: None,
             before: None,
             began: Timestamp::from_millis(0),
+            last: Timestamp::from_millis(0),
             blocks: AgentBlocks::default(),
             observed: Observed::default(),
             session: String::new(),
@@ -98,6 +101,7 @@ impl<'a> Replay<'a> {
             self.findings.add(row.sequence, &why);
         }
         self.before = after.or(self.before.take());
+        self.last = row.timestamp;
     }
 
     /// What it comes to.
@@ -134,6 +138,7 @@ impl<'a> Replay<'a> {
             let genesis = event(row) == "session-start" && *after == fresh;
             return if genesis { Ok(()) } else { Err("the ledger does not begin with a session's start".to_owned()) };
         };
+        let before = before.with_clock(after, self.last, row.timestamp);
         limits::follows(before.usage.as_ref(), after.usage.as_ref())?;
         // What was used is counted before anything is decided.
         let before =
@@ -296,7 +301,7 @@ impl<'a> Replay<'a> {
         let policy = policies.next().ok_or("no policy")?;
         let mut layers = vec![Layer::own(policy, &facts)];
         layers.extend(judged.iter().zip(policies).map(|(layer, policy)| layer.layer(policy, before, row.timestamp)));
-        let tally = before.tally(millis_between(self.began, row.timestamp));
+        let tally = before.tally(millis_between(self.began, before.steady(row.timestamp)));
         let unread = tally.unread || self.begins_late;
         let tally = Tally { taint: Some(&self.taint), unread, ..tally };
         let begun = starts.iter().filter_map(|(own, file)| {
@@ -334,7 +339,8 @@ impl<'a> Replay<'a> {
             let counted =
                 counted.filter(|of_agent| !of_agent.limits.is_empty()).map(|of_agent| of_agent.layer.as_str());
             let counted: BTreeSet<&str> = counted.collect();
-            agents::count(&mut expected.agents, counted, decision.verdict, limited, row.timestamp);
+            let now = expected.steady(row.timestamp);
+            agents::count(&mut expected.agents, counted, decision.verdict, limited, now);
             let begun = starts.iter().map(|(own, _)| own.layer.as_str());
             agents::start(&mut expected.agents, begun, decision.verdict);
         }

@@ -203,7 +203,11 @@ pub struct OfAgents {
 impl OfAgents {
     /// The limits, and the count that they are held against.
     pub fn own<'a>(&'a self, state: &'a State, now: Timestamp) -> Own<'a> {
-        Own { agent: &self.agent, limits: &self.limits, tally: agents::tally(&state.agents, &self.layer, now) }
+        Own {
+            agent: &self.agent,
+            limits: &self.limits,
+            tally: agents::tally(&state.agents, &self.layer, state.steady(now)),
+        }
     }
 }
 

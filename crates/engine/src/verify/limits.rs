@@ -92,7 +92,7 @@ pub struct Held<'a> {
 
 /// Decides again whether a prompt is taken, or a turn goes on, and says what the state is then. `None` where the row is about neither.
 pub fn decide_again(row: &Row, held: &Held<'_>, before: &State, began: Timestamp) -> Option<Result<State, String>> {
-    let tally = before.tally(millis_between(began, row.timestamp));
+    let tally = before.tally(millis_between(began, before.steady(row.timestamp)));
     let limits = || strictest(held.policies.iter().flat_map(|(_, policy)| policy.limits()));
     let agents = || held.agents.iter().map(|(of_agents, policy)| (of_agents, *policy));
     let all = held.policies.iter().map(|(_, policy)| *policy).chain(agents().map(|(_, policy)| policy));
@@ -224,7 +224,7 @@ impl Used {
         let counted = if again { self.counted(folder, transcripts, last.prices) } else { Ok(Counted::default()) };
         let (usage, mut findings, doubt) =
             reconciled(recorded, counted.as_ref().map(|counted| counted.usage.clone()), again);
-        let tally = Tally { usage: Some(&usage), ..last.tally(millis_between(began, ended)) };
+        let tally = Tally { usage: Some(&usage), ..last.tally(millis_between(began, last.steady(ended))) };
         let mut verdicts: Vec<(String, Said)> = Vec::new();
         verdicts.extend(limited.limits.iter().map(|limit| (limit.measure.to_string(), verdict(limit, tally))));
         for of_agents in &limited.agents {
