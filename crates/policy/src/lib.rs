@@ -43,7 +43,7 @@ pub use domains::Domains;
 pub use enforce::{Confine, Enforce, Enforced, Grant, enforce};
 pub use error::{PolicyError, Problem, did_you_mean};
 pub use facts::{Apply, Facts, Held, Host, Loss, PlanVerdict, UsedCommand, UsedFile, Uses};
-pub use flow::{Flow, Taint};
+pub use flow::{DataFlow, Flow, Taint};
 pub use glob::{Glob, GlobError};
 pub use grants::{GrantRule, WebGrants, is_secret_variable};
 pub use host_rule::{BadPattern, HostRule};

@@ -15,7 +15,7 @@ use crate::host_rule::HostRule;
 use crate::identity::Identity;
 use crate::limits::Limit;
 use crate::members::{Claims, Consequences};
-use crate::rules::{OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, TEXT_TOOLS, ToolPattern, ToolRule};
+use crate::rules::{OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, TEXT_TOOLS, ToolPattern, ToolRule, no_place};
 use crate::sandbox::{Sandbox, Secrets};
 use crate::schema::{self, Kind, join};
 use crate::scope::Scope;
@@ -106,6 +106,11 @@ impl Files {
 }
 
 impl Policy {
+    /// What data may not flow where.
+    pub const fn flow(&self) -> &DataFlow {
+        &self.flow
+    }
+
     /// Which hosts may be reached.
     pub const fn domains(&self) -> &Domains {
         &self.domains
@@ -405,19 +410,31 @@ impl Reader<'_> {
             self.warnings.push(format!("{pointer}: `{}` is no tool known here", rule.tool));
         }
         if rule.has_no_text() {
-            self.never(&pointer, &rule, reading, "has nothing that a pattern could match");
+            self.never(&pointer, &rule.tool, reading, "has nothing that a pattern could match");
         } else if rule.names_no_tool() {
-            self.never(&pointer, &rule, reading, "names no tool: write `mcp__server` or `mcp__server__tool`");
+            self.never(&pointer, &rule.tool, reading, "names no tool: write `mcp__server` or `mcp__server__tool`");
         } else if rule.is_of_no_program() {
-            self.never(&pointer, &rule, reading, "takes `:` for a letter: write `Bash:rm *`");
+            self.never(&pointer, &rule.tool, reading, "takes `:` for a letter: write `Bash:rm *`");
+        } else if PATH_TOOLS.contains(&rule.tool.as_str())
+            && let Some((_, pattern)) = text.split_once(':')
+        {
+            self.placeless(&pointer, pattern, reading);
         }
         Some(rule)
     }
 
     /// A rule that never applies. A list of what is allowed that holds one allows the less.
-    fn never(&mut self, pointer: &str, rule: &ToolRule, reading: Reading, why: &str) {
+    fn never(&mut self, pointer: &str, what: &str, reading: Reading, why: &str) {
         self.matchless.extend((reading == Reading::Wide && self.base.is_empty()).then(|| pointer.to_owned()));
-        self.warnings.push(format!("{pointer}: `{}` {why}; the rule never applies", rule.tool));
+        self.warnings.push(format!("{pointer}: `{what}` {why}; the rule never applies"));
+    }
+
+    /// A pattern that no path has. One that takes back takes nothing back, so that the rule before it holds the more.
+    fn placeless(&mut self, pointer: &str, text: &str, reading: Reading) {
+        let reading = if text.starts_with('!') { Reading::Narrow } else { reading };
+        if let Some(why) = no_place(text).filter(|_| !self.made) {
+            self.never(pointer, text, reading, why);
+        }
     }
 
     fn files(&mut self, document: &Value) -> Files {
@@ -435,6 +452,7 @@ impl Reader<'_> {
     }
 
     fn path(&mut self, pointer: String, text: &str, reading: Reading) -> Option<PathRule> {
+        self.placeless(&pointer, text, reading);
         match PathRule::parse(pointer.clone(), text, self.root, reading) {
             Ok(rule) => Some(rule),
             Err(error) => {

@@ -36,6 +36,40 @@ enum Pattern {
     Home(Glob),
 }
 
+/// Why no path has a pattern that is written as others write places: with what is never filled in here.
+pub fn no_place(text: &str) -> Option<&'static str> {
+    let text = text.strip_prefix('!').unwrap_or(text).trim_start();
+    let named = |begin: char, end: char| {
+        let rest = text.strip_prefix(begin)?;
+        let name = rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next()?;
+        (!name.is_empty() && rest.get(name.len()..)?.starts_with(end)).then_some(())
+    };
+    let mut letters = text.chars();
+    let drive = letters.next().is_some_and(|c| c.is_ascii_alphabetic())
+        && letters.next() == Some(':')
+        && letters.next().is_none_or(|c| matches!(c, '\\' | '/'));
+    let call = text.ends_with(')')
+        && text.split_once('(').is_some_and(|(tool, _)| {
+            tool.starts_with(|c: char| c.is_ascii_uppercase()) && tool.chars().all(|c| c.is_ascii_alphanumeric())
+        });
+    let scheme = text.split_once("://").is_some_and(|(scheme, _)| {
+        !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    });
+    if text.starts_with('$') || named('%', '%').is_some() {
+        Some("begins with a variable, which is not filled in: write the path, or `~/…`")
+    } else if text.starts_with('~') && text != "~" && !text.starts_with("~/") {
+        Some("is no path: write `~/…` for the home directory, or the path of another's")
+    } else if scheme || text.starts_with("file:") {
+        Some("is an address: write the path")
+    } else if drive {
+        Some("is a path of another system")
+    } else if call {
+        Some("is written as a tool's call: write the path alone")
+    } else {
+        None
+    }
+}
+
 impl PathRule {
     /// Compiles `text`. `root` is the folder that relative patterns hang off.
     pub fn parse(pointer: String, text: &str, root: &str, reading: Reading) -> Result<Self, GlobError> {

@@ -23,6 +23,12 @@ pub fn members(document: &Value) -> Vec<String> {
         ("consequences", Some(wanted)) if wanted.get("attest").and_then(Value::as_bool) != Some(true) => {
             there("/consequences", wanted, &["attestHashOnly"])
         }
+        // It says how well something has to be known.
+        ("identity", Some(wanted))
+            if wanted.get("allowedModels").is_none() && wanted.get("allowedEnvironments").is_none() =>
+        {
+            there("/identity", wanted, &["standing"])
+        }
         // Which attestations rules see matters where there are rules.
         ("attestationsFrom", _) if document.get("evaluators").is_none() => vec!["/attestationsFrom".to_owned()],
         _ if pending(name) => vec![join("", name)],

@@ -90,6 +90,19 @@ fn the_whole_schema_is_accepted() {
         (r#""tools":{"deny":["TodoWrite:x","Bash:x"],"allow":["TodoWrite:x"]}"#, "/tools/deny/0"),
         (r#""tools":{"deny":["mcp__srv__"],"requireApproval":["mcp____x"]}"#, "/tools/deny/0 /tools/requireApproval/0"),
         (r#""tools":{"deny":["mcp__srv","mcp__srv__*"],"allow":["mcp__srv__"]}"#, ""),
+        (r#""tools":{"deny":["Read:$HOME/.ssh/**","Read:~/.ssh/**","Bash:echo $HOME/*"]}"#, "/tools/deny/0"),
+        (
+            r#""files":{"deny":["$HOME/.ssh/**","${HOME}/x","~root/x","file:///etc/passwd"]}"#,
+            concat!("/files/deny/0 /files/deny/1 /files/deny/2 /files/deny/3"),
+        ),
+        (
+            r#""files":{"readOnly":["%USERPROFILE%/x","C:/x","Read(src/**)"]}"#,
+            concat!("/files/readOnly/0 /files/readOnly/1 /files/readOnly/2"),
+        ),
+        (r#""files":{"deny":["~/.ssh/**","a$b","50%/x","src/(x)/**","/c:/x","**/*~","x:y"],"allow":["$HOME/**"]}"#, ""),
+        (r#""files":{"deny":["**/.env","!$HOME/.env"]}"#, ""),
+        (r#""identity":{"standing":"observed","requiredTools":["Read"]}"#, "/identity/standing"),
+        (r#""identity":{"standing":"observed","allowedModels":["m"]}"#, ""),
         (r#""sublayouts":[{"name":"a","policy":"a.aflock","limits":{"maxTurns":2},"inherit":["files"]}]"#, ""),
     ];
     for (more, expected) in deep {

@@ -4,6 +4,8 @@
 //! to, whose signature made `functionaries` bind, and what a client does not tell Writ. Invariant: a field is left out only
 //! where something acts on it. Page: `spec/verify.md`.
 
+use std::collections::BTreeSet;
+
 use writ_clients::Client;
 use writ_policy::Policy;
 
@@ -22,12 +24,17 @@ pub fn fields(
     client: Option<&dyn Client>,
 ) -> Vec<String> {
     let list: Vec<&LayerRef> = layers.iter().map(|(at, _)| *at).collect();
+    // Policies share their labels.
+    let policies = std::iter::once(root).chain(layers.iter().map(|(_, policy)| *policy));
+    let given: BTreeSet<&str> = policies.flat_map(|policy| policy.flow().given()).collect();
     let mut out = idle(root, None, signed == TRUSTED, &list);
     out.extend(untold(root, client));
+    out.extend(root.flow().idle(&given).map(str::to_owned));
     for (at, (layer, policy)) in layers.iter().enumerate() {
         let mut own = idle(policy, Some(at), layer.signed == TRUSTED, &list);
         own.extend(untold(policy, client));
         own.extend(of_the_root(policy));
+        own.extend(policy.flow().idle(&given).map(str::to_owned));
         own.sort_unstable();
         own.dedup();
         out.extend(own.into_iter().map(|pointer| format!("{}:{pointer}", layer.name)));
@@ -106,6 +113,30 @@ mod tests {
         {
             assert_eq!(fields(&root, signed, &[], None), expected, "{signed}");
         }
+    }
+
+    #[test]
+    fn a_flow_of_what_no_policy_labels_is_not_enforced() {
+        let flow = |labels: &str, rule: &str| {
+            policy(&format!(r#","dataFlow":{{"classify":{{{labels}}},"flowRules":[{{"deny":"{rule}"}}]}}"#))
+        };
+        let given = r#""secret":["**/.env"],"public":["WebFetch"]"#;
+        for (labels, rule, expected) in [
+            (given, "secret->public", &[] as &[&str]),
+            (given, "secrets->public", &["/dataFlow/flowRules/0"]),
+            (r#""secret":["**/.env"],"public":[]"#, "secret->public", &["/dataFlow/flowRules/0"]),
+        ] {
+            assert_eq!(fields(&flow(labels, rule), "unsigned", &[], None), expected, "{labels} {rule}");
+        }
+        let layer = format!(
+            r#"{{"name":"base","file":"{0}","digest":"{0}","signed":"unsigned","pointer":"/extends"}}"#,
+            writ_core::Digest::of(b"")
+        );
+        let layer: LayerRef = writ_core::json::from_value(&writ_core::json::parse(layer.as_bytes()).unwrap()).unwrap();
+        let (root, base) =
+            (flow(r#""public":["WebFetch"]"#, "secret->public"), flow(r#""secret":["**/.env"]"#, "a->b"));
+        let told = fields(&root, "unsigned", &[(&layer, &base)], None);
+        assert_eq!(told, ["base:/dataFlow/flowRules/0"]);
     }
 
     #[test]

@@ -174,6 +174,20 @@ impl DataFlow {
         })
     }
 
+    /// The labels that it gives.
+    pub fn given(&self) -> impl Iterator<Item = &str> {
+        self.labels
+            .iter()
+            .filter(|label| !label.entries.is_empty() || !label.files.is_empty())
+            .map(|label| label.name.as_str())
+    }
+
+    /// Pointers of the rules about a label that none of the policies gives to anything.
+    pub fn idle(&self, given: &BTreeSet<&str>) -> impl Iterator<Item = &str> {
+        let idle = |rule: &&Rule| ![&rule.from, &rule.to].iter().all(|label| given.contains(label.as_str()));
+        self.rules.iter().filter(idle).map(|rule| rule.pointer.as_str())
+    }
+
     /// Labels that rules name and this policy gives to nothing: another policy may.
     pub fn unlabelled(&self) -> Vec<String> {
         let known = |label: &str| self.labels.iter().any(|own| own.name == label);
