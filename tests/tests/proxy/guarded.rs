@@ -99,7 +99,6 @@ fn what_is_said_beside_a_call_takes_nothing_of_its_result() {
     }
     let why = result(&mut client, "bash", json!({ "command": "echo 5" })).unwrap_err();
     assert!(why.contains("/limits/maxToolCalls"), "{why}");
-    client.close();
 }
 
 #[test]
