@@ -27,7 +27,7 @@ pub use confinement::{
 pub use features::{Cgroups, Controllers, Features, Layer, Level};
 pub use host_path::{HostPath, HostPathError};
 pub use message::Step;
-pub use plan::{PlanError, is_reserve};
+pub use plan::{CHANGES, PlanError, is_reserve};
 pub use self_test::{Result as AttackResult, SelfTest, SelfTestError, self_test};
 pub use supervise::{
     Act, Asked, Awaited, Book, COPY, Command, Connected, End, Ending, Host, Lease, Listeners, Memory, MemoryHeldBy,

@@ -11,12 +11,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use writ_core::SessionId;
-use writ_sandbox::{Bind, Confinement, Features, HostPath, Layered, Reading};
+use writ_sandbox::{Bind, CHANGES, Confinement, Features, HostPath, Layered, Reading};
 use writ_store::Store;
 
 use super::folders;
 use super::places::CACHES;
-use crate::copy::changes::CHANGES;
 
 /// What the folder of a layer is called in the session's folder.
 pub const LAYER: &str = "layer-";

@@ -6,12 +6,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use writ_sandbox::CHANGES;
+
 use super::begun::{DEEPEST, MOST};
 use super::tree::{Kind, Node, Tree};
 use crate::confine::copy::Place;
-
-/// Of a layer, the folder that holds what was changed.
-pub const CHANGES: &str = "changes";
 
 /// One place and its layer, both open.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 
 mod apply;
 mod begun;
-pub mod changes;
+mod changes;
 pub mod later;
 pub mod shown;
 mod text;
