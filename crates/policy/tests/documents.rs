@@ -93,11 +93,11 @@ fn the_whole_schema_is_accepted() {
         (r#""tools":{"deny":["Read:$HOME/.ssh/**","Read:~/.ssh/**","Bash:echo $HOME/*"]}"#, "/tools/deny/0"),
         (
             r#""files":{"deny":["$HOME/.ssh/**","${HOME}/x","~root/x","file:///etc/passwd"]}"#,
-            concat!("/files/deny/0 /files/deny/1 /files/deny/2 /files/deny/3"),
+            "/files/deny/0 /files/deny/1 /files/deny/2 /files/deny/3",
         ),
         (
             r#""files":{"readOnly":["%USERPROFILE%/x","C:/x","Read(src/**)"]}"#,
-            concat!("/files/readOnly/0 /files/readOnly/1 /files/readOnly/2"),
+            "/files/readOnly/0 /files/readOnly/1 /files/readOnly/2",
         ),
         (r#""files":{"deny":["~/.ssh/**","a$b","50%/x","src/(x)/**","/c:/x","**/*~","x:y"],"allow":["$HOME/**"]}"#, ""),
         (r#""files":{"deny":["**/.env","!$HOME/.env"]}"#, ""),

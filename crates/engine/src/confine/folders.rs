@@ -70,7 +70,7 @@ mod tests {
         symlink(&other, layer.join("work/work/link")).unwrap();
         fs::set_permissions(&other, Permissions::from_mode(0o500)).unwrap();
         for closed in ["work/work/deep", "work/work", "work"] {
-            fs::set_permissions(layer.join(closed), Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(layer.join(closed), Permissions::from_mode(0o0)).unwrap();
         }
         // What root does anyway, too.
         open_all(&layer);
