@@ -131,7 +131,7 @@ pub fn words(written: &[PathBuf], root: &Path) -> Option<String> {
     let root = root.display();
     Some(format!(
         "`{first}`{others} was written beside the work: it is there for this session alone and removed at its end. What is to stay \
-         belongs below `{root}`, or where `files.allow` names it"
+         belongs below `{root}`"
     ))
 }
 

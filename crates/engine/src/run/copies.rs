@@ -4,14 +4,14 @@
 //! removed when the next one begins, since nobody holds its lock any more, and so is what it wrote beside its work.
 
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use writ_core::SessionId;
 use writ_store::Store;
 
-use crate::confine::layers;
+use crate::confine::{folders, layers};
 
 const FOLDER: &str = "runs";
 const LOCK: &str = "lock";
@@ -50,7 +50,7 @@ impl Copies {
 impl Drop for Copies {
     fn drop(&mut self) {
         // What cannot be removed now, the next run tries again.
-        if remove(&self.folder).is_ok() {
+        if folders::remove(&self.folder).is_ok() {
             fs::remove_file(&self.lock).unwrap_or_default();
         }
     }
@@ -66,19 +66,12 @@ fn open(path: &Path) -> io::Result<File> {
     File::options().create(true).truncate(false).write(true).mode(0o600).open(path)
 }
 
-fn remove(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        Ok(()) | Err(_) => Ok(()),
-    }
-}
-
 fn sweep(all: &Path, store: &Store) -> io::Result<()> {
     for entry in fs::read_dir(all)? {
         let lock = entry?.path();
         let name = lock.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".lock"));
         let Some(name) = name else { continue };
-        if open(&lock)?.try_lock().is_ok() && remove(&all.join(name)).is_ok() {
+        if open(&lock)?.try_lock().is_ok() && folders::remove(&all.join(name)).is_ok() {
             layers::remove(store, &SessionId::new(name));
             fs::remove_file(&lock)?;
         }
