@@ -486,6 +486,8 @@ fn remotes_are_what_the_line_makes_of_them() {
         "git config --rename-section remote.evil remote.origin && git push",
         "git config --unset remote.origin.url && git push",
         "git config --edit; git push",
+        "git $X set-url origin https://a.b/x; git push",
+        "git --git-dir .git \"$X\" && git push origin main",
         "git remote remove origin && git push",
         "git checkout other && git push",
         "git switch other; git push",

@@ -118,7 +118,11 @@ fn by_git(command: &Command, arguments: &[Word]) -> Vec<Change> {
             }
             Some(text) if text.starts_with('-') => {}
             Some(text) => break text,
-            None => return out,
+            // Whatever it is, it may change what a later contact goes by.
+            None => {
+                out.push(Change::Unknown);
+                return out;
+            }
         }
     };
     let rest = words.as_slice();
