@@ -100,6 +100,14 @@ impl Drop for Place {
     }
 }
 
+/// What it started has ended too when the test ends: until then it writes into the test's folder.
+impl Drop for Client {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        drop(self.child.wait());
+    }
+}
+
 impl Client {
     pub fn send(&mut self, line: &str) {
         let input = self.input.as_mut().unwrap();
