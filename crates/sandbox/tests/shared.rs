@@ -3,16 +3,19 @@
 
 mod common;
 
+use std::fs;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::{World, everybody};
+use common::{Who, World, everybody};
 use writ_core::Decision;
 use writ_policy::Grant;
-use writ_sandbox::{Book, Command, Confinement, End, Features, Host, Lease, Observer, Shared, Survivors, listen, run};
+use writ_sandbox::{
+    Book, Command, Confinement, End, Features, Host, HostPath, Layered, Lease, Observer, Shared, Survivors, listen, run,
+};
 
 struct Nobody;
 
@@ -37,7 +40,11 @@ struct Lab {
 
 impl Lab {
     fn new() -> Self {
-        let world = World::new(everybody()[0]);
+        Self::of(everybody()[0])
+    }
+
+    fn of(who: Who) -> Self {
+        let world = World::new(who);
         let features = Features::probe().unwrap();
         let host = Host { features: &features, state: &world.state };
         let (shared, _) = Shared::begin(&world.confinement(), host).unwrap();
@@ -49,7 +56,7 @@ impl Lab {
 
     /// Runs a line: how it ended, and what it said until then.
     fn run(&self, confinement: &Confinement, line: &str) -> (End, String) {
-        let (lease, awaited) = Lease::ask(&self.world.state, "socket", "run").unwrap();
+        let (lease, awaited) = Lease::ask(&self.world.state, "socket", "run", &confinement.layered).unwrap();
         let (mut read, write) = io::pipe().unwrap();
         let command = Command {
             shared: Some(awaited),
@@ -149,9 +156,55 @@ fn who_hides_from_the_keeper_ends_too() {
     assert!(gone(&marker));
 }
 
+/// They are made while nobody waits, and show what is there when a run begins: nothing of a folder is looked at before.
+#[test]
+fn overlays_that_are_lent_are_as_fresh_as_a_runs_own() {
+    for who in everybody().into_iter().filter(|who| *who != Who::Somebody || everybody().len() == 1) {
+        let lab = Lab::of(who);
+        let home = lab.world.folder.join("home");
+        let begin = |text: &str| {
+            fs::create_dir_all(home.join("work")).unwrap();
+            fs::write(home.join("old"), text).unwrap();
+            lab.world.open();
+        };
+        begin("old\n");
+        let path = |name: &str| HostPath::new(home.join(name)).unwrap();
+        let mut confinement = Confinement::reading(path("work"));
+        confinement.writable.push(path("work"));
+        confinement.survivors = Survivors::Stay;
+        let layer = HostPath::new(lab.world.state.join("layer")).unwrap();
+        confinement.layered.push(Layered { path: HostPath::new(&home).unwrap(), layer, lasting: false });
+        let said = |line: &str| lab.run(&confinement, line).1;
+        assert_eq!(said("cd ..; cat late old 2>/dev/null; echo new > made; ls"), "old\nmade\nold\nwork\n", "{who:?}");
+        fs::write(home.join("late"), "late\n").unwrap();
+        lab.world.open();
+        // Those of the run before are there while something that it left running has them.
+        let left = "cd ..; cat late made; (sleep 0.3; echo later > left) >/dev/null 2>&1 &";
+        assert_eq!(said(left), "late\nnew\n", "{who:?}");
+        std::thread::sleep(Duration::from_millis(600));
+        assert_eq!(said("cd ..; cat left; rm made"), "later\n", "{who:?}");
+        // A folder in the place of the one that the next were made over.
+        fs::rename(&home, lab.world.folder.join("before")).unwrap();
+        begin("another\n");
+        assert_eq!(said("cd ..; cat old left; ls"), "another\nlater\nleft\nold\nwork\n", "{who:?}");
+        // What the kernel worked in for them goes with whoever lends them.
+        fs::remove_dir_all(lab.world.state.join("layer")).unwrap();
+        assert_eq!(said("cd ..; ls"), "old\nwork\n", "{who:?}");
+        let Lab { shared, world, .. } = lab;
+        Lease::retire(&world.state, "socket").unwrap();
+        drop(shared);
+        let works = || fs::read_dir(world.state.join("layer")).unwrap().count() - 1;
+        let start = Instant::now();
+        while works() > 1 && start.elapsed() < Duration::from_secs(5) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        assert_eq!(works(), 1, "{who:?}");
+    }
+}
+
 #[test]
 fn nobody_is_lent_anything_after_the_end() {
     let lab = Lab::new();
     Lease::retire(&lab.world.state, "socket").unwrap();
-    assert!(Lease::ask(&lab.world.state, "socket", "late").and_then(|(_, late)| late.lent()).is_err());
+    assert!(Lease::ask(&lab.world.state, "socket", "late", &[]).and_then(|(_, late)| late.lent()).is_err());
 }

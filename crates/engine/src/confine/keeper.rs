@@ -97,7 +97,7 @@ pub fn borrow(recorder: &Recorder, order: &Order, shared: Digest) -> Result<Lent
     let call = recorder.call.as_deref().unwrap_or_default();
     let mut last = None;
     for tries in 0..TRIES {
-        match Lease::ask(&folder, SOCKET, call) {
+        match Lease::ask(&folder, SOCKET, call, &order.confinement.layered) {
             Ok((lease, awaited)) => return Ok((lease, awaited, certificate(order, &folder)?)),
             Err(error) => last = Some(error),
         }

@@ -7,6 +7,7 @@ mod again;
 mod bare;
 mod command;
 mod join;
+mod lend;
 mod mounts;
 mod network;
 mod shared;
@@ -32,6 +33,7 @@ use crate::sys::process::{Child, Stack, Texts, exit, forget_environment, keep_on
 use crate::sys::signal::{Ignored, Mask};
 pub use again::{Fate, Target, protect_again};
 pub use join::{Join, join};
+pub use lend::{Lending, lend};
 pub use shared::{Base, hold};
 
 /// Everything that is needed inside, made before.

@@ -19,7 +19,7 @@ use rustix::process::{chdir, fchdir, pivot_root};
 
 use super::{At, Failed, NOT_BUILT, Orders};
 use crate::message::{self, Message, Step};
-use crate::plan::{HERE, Layer, Made, MadeKind, Placed, Reserve, What};
+use crate::plan::{HERE, Layer, Made, MadeKind, Placed, Plan, Reserve, What};
 use crate::sys::mount::{Attributes, NO_DEVICES, NO_EXECUTION, NO_SETUID, READ_ONLY, set_recursively};
 use crate::sys::process::exit;
 
@@ -32,15 +32,10 @@ pub fn build(orders: &mut Orders, socket: &OwnedFd) -> Result<(), Failed> {
     let processes = if orders.fresh_proc { Some(processes().at(Step::Proc)?) } else { None };
     let terminals = terminals().at(Step::Terminals)?;
     let old_root = open(c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).at(Step::Root)?;
-    let (tree, attached) = own_tree(orders)?;
+    let (tree, attached) = own_tree(&orders.plan, orders.become_user.is_some())?;
     // What is made outside meanwhile is not needed before.
-    receive_lent(orders, socket)?;
-    for (item, (path, slot)) in orders.plan.taken.iter().zip(&mut orders.slots).enumerate() {
-        if slot.is_none() {
-            *slot = Some(take(path).item(Step::Take, item)?);
-        }
-    }
-    let attached = overlays(orders, tree.as_fd(), attached)?;
+    take_all(&orders.plan, &orders.lent, &mut orders.slots, socket)?;
+    let attached = overlays(&orders.plan, &orders.slots, &mut orders.layers, (tree.as_fd(), attached))?;
     if orders.plan.own_root {
         let root = part(tree.as_fd(), c"root").at(Step::Root)?;
         enter(root.as_fd()).at(Step::Root)?;
@@ -113,12 +108,27 @@ impl Ready<'_> {
     }
 }
 
-/// Takes what was lent.
-fn receive_lent(orders: &mut Orders, socket: &OwnedFd) -> Result<(), Failed> {
-    let mut slots = orders.lent.iter();
+/// Takes what is lent, and the rest itself.
+pub(super) fn take_all(
+    plan: &Plan,
+    lent: &[usize],
+    slots: &mut [Option<OwnedFd>],
+    socket: &OwnedFd,
+) -> Result<(), Failed> {
+    receive_lent(lent, slots, socket)?;
+    for (item, (path, slot)) in plan.taken.iter().zip(slots).enumerate() {
+        if let (Some(path), None) = (path, &slot) {
+            *slot = Some(take(path).item(Step::Take, item)?);
+        }
+    }
+    Ok(())
+}
+
+fn receive_lent(lent: &[usize], slots: &mut [Option<OwnedFd>], socket: &OwnedFd) -> Result<(), Failed> {
+    let mut lent = lent.iter();
     loop {
         let put = |tree| {
-            if let Some(slot) = slots.next().and_then(|slot| orders.slots.get_mut(*slot)) {
+            if let Some(slot) = lent.next().and_then(|slot| slots.get_mut(*slot)) {
                 *slot = Some(tree);
             }
         };
@@ -126,7 +136,7 @@ fn receive_lent(orders: &mut Orders, socket: &OwnedFd) -> Result<(), Failed> {
         if heard != Some(Message::Lent) {
             exit(NOT_BUILT);
         }
-        if slots.as_slice().is_empty() {
+        if lent.as_slice().is_empty() {
             return Ok(());
         }
     }
@@ -251,32 +261,37 @@ fn terminals() -> Result<OwnedFd, Errno> {
 
 /// Folders and files that lie on no disk, and whether they are attached over the root, where only their descriptor finds them: kernels
 /// before 6.15 copy parts of attached trees alone, and overlay nothing else.
-fn own_tree(orders: &Orders) -> Result<(OwnedFd, bool), Failed> {
-    let tree = empty_tree(orders).at(Step::Make)?;
+pub(super) fn own_tree(plan: &Plan, other_user: bool) -> Result<(OwnedFd, bool), Failed> {
+    let tree = empty_tree(plan).at(Step::Make)?;
     // What the caller has taken for the command is of use in an overlay only where it is attached here.
-    let lent = orders.become_user.is_some() && !orders.plan.layers.is_empty();
+    let lent = other_user && !plan.layers.is_empty();
     let attached = lent || part(tree.as_fd(), EMPTY).is_err();
     if attached {
         put(tree.as_fd(), c"/").at(Step::Make)?;
     }
-    for (item, made) in orders.plan.made.iter().enumerate() {
+    for (item, made) in plan.made.iter().enumerate() {
         make(tree.as_fd(), made).item(Step::Make, item)?;
     }
     Ok((tree, attached))
 }
 
 /// Folders whose changes go to a layer, and whether the tree of its own is attached now. After them nothing changes in that.
-fn overlays(orders: &mut Orders, tree: BorrowedFd<'_>, mut attached: bool) -> Result<bool, Failed> {
-    for (item, (layer, slot)) in orders.plan.layers.iter().zip(&mut orders.layers).enumerate() {
-        let mut made = if attached { Err(Errno::INVAL) } else { overlay(layer, &orders.slots) };
+pub(super) fn overlays(
+    plan: &Plan,
+    slots: &[Option<OwnedFd>],
+    layers: &mut [Option<OwnedFd>],
+    (tree, mut attached): (BorrowedFd<'_>, bool),
+) -> Result<bool, Failed> {
+    for (item, (layer, place)) in plan.layers.iter().zip(layers).enumerate() {
+        let mut made = if attached { Err(Errno::INVAL) } else { overlay(layer, slots) };
         if matches!(made, Err(Errno::INVAL | Errno::PERM)) {
             if !attached {
                 put(tree, c"/").item(Step::Overlay, item)?;
                 attached = true;
             }
-            made = attach(tree, layer, &orders.slots).and_then(|()| overlay(layer, &orders.slots));
+            made = attach(tree, layer, slots).and_then(|()| overlay(layer, slots));
         }
-        *slot = Some(made.item(Step::Overlay, item)?);
+        *place = Some(made.item(Step::Overlay, item)?);
     }
     // Its parts are copied with this, so none of them needs it again.
     change(tree, READ_ONLY | NO_SETUID | NO_DEVICES).at(Step::Make)?;
@@ -325,9 +340,9 @@ fn name_of<'a>(descriptor: &OwnedFd, text: &'a mut [u8; 32]) -> Result<&'a CStr,
     CStr::from_bytes_until_nul(text).ok().ok_or(Errno::INVAL)
 }
 
-fn empty_tree(orders: &Orders) -> Result<OwnedFd, Errno> {
+fn empty_tree(plan: &Plan) -> Result<OwnedFd, Errno> {
     let context = fsopen(c"tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    for (name, value) in &orders.plan.temporary {
+    for (name, value) in &plan.temporary {
         fsconfig_set_string(&context, name.as_c_str(), value.as_c_str())?;
     }
     fsconfig_create(&context)?;

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use landlock::{ABI, AccessFs, BitFlags};
 
-use crate::confinement::{Confinement, Reading, Shown};
+use crate::confinement::{Confinement, Layered, Reading, Shown};
 pub use account::Account;
 use places::Places;
 pub use resolve::is_reserve;
@@ -67,8 +67,8 @@ pub struct Plan {
     pub temporary: Vec<(CString, CString)>,
     /// Made in the folder tree of its own, parents first.
     pub made: Vec<Made>,
-    /// Trees of the host taken before anything is changed.
-    pub taken: Vec<CString>,
+    /// Trees of the host taken before anything is changed; nothing in the place of one that is not needed.
+    pub taken: Vec<Option<CString>>,
     /// Which of them only the caller may be able to reach, who takes them for the command.
     pub lent: Vec<usize>,
     /// Folders whose changes go elsewhere.
@@ -273,6 +273,22 @@ impl Plan {
 }
 
 impl Plan {
+    /// The steps to overlays alone, worked on in folders of this name.
+    pub fn of_layers(layered: &[Layered], work: &str) -> Result<Self, PlanError> {
+        steps::overlays(layered, work)
+    }
+
+    /// Overlays are lent, so what they are made of is not needed.
+    pub fn without_layers(&mut self) {
+        let layers = std::mem::take(&mut self.layers);
+        self.made.retain(|made| !layers.iter().any(|layer| layer.at.contains(&made.path)));
+        for slot in layers.iter().flat_map(|layer| layer.slots) {
+            if let Some(taken) = self.taken.get_mut(slot) {
+                *taken = None;
+            }
+        }
+    }
+
     /// Slots of trees of the host that belong to a stand-in for root, if there is one.
     pub fn owned_slots(&self) -> Vec<usize> {
         let slots = self.placed.iter().filter_map(|placed| match placed.what {

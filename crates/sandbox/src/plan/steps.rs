@@ -13,7 +13,7 @@ use super::{
     CHANGES, Ground, HERE, Layer, Made, MadeKind, MountPoint, Placed, Plan, PlanError, Reserve, Reserved, What, below,
     of_a_file, reading, text, work, writing,
 };
-use crate::confinement::Confinement;
+use crate::confinement::{Confinement, Layered};
 
 const DEVICE_LINKS: [(&str, &str); 5] = [
     ("/dev/fd", "/proc/self/fd"),
@@ -60,6 +60,16 @@ pub fn lay_out(mut places: Places, confinement: &Confinement, ground: Ground) ->
         }
     }
     steps.finish(confinement, ground)
+}
+
+/// The steps to overlays that others put in their places.
+pub fn overlays(layered: &[Layered], work: &str) -> Result<Plan, PlanError> {
+    let mut steps = Steps { made: BTreeMap::new(), plan: Plan::default(), writable: Vec::new() };
+    for Layered { path, layer, lasting } in layered {
+        let [path, layer] = [look(path.as_path())?.path, look(layer.as_path())?.path];
+        steps.layer(&path, &layer, *lasting, work)?;
+    }
+    steps.make_all()
 }
 
 /// Steps as they are put together.
@@ -138,7 +148,7 @@ impl Steps {
                 self.writable.push((path.to_owned(), true));
                 self.lend(source)?
             }
-            Entry::Layered { layer, lasting } => self.layer(path, layer, *lasting)?,
+            Entry::Layered { layer, lasting } => self.layer(path, layer, *lasting, &work())?,
             Entry::Written { name, text: bytes } => {
                 self.make(Path::new(name), MadeKind::Text(bytes.clone()))?;
                 What::Own { path: text(name.as_ref())?, writable: false }
@@ -168,12 +178,12 @@ impl Steps {
     }
 
     fn take(&mut self, path: &Path, writable: bool, owned: bool, device: bool) -> Result<What, PlanError> {
-        self.plan.taken.push(text(path)?);
+        self.plan.taken.push(Some(text(path)?));
         Ok(What::Taken { slot: self.plan.taken.len() - 1, writable, owned, device })
     }
 
     /// An overlay of a folder and its layer, both of which are first attached in the tree of its own.
-    fn layer(&mut self, path: &Path, layer: &Path, lasting: bool) -> Result<What, PlanError> {
+    fn layer(&mut self, path: &Path, layer: &Path, lasting: bool, work: &str) -> Result<What, PlanError> {
         self.writable.push((path.to_owned(), true));
         let number = self.plan.layers.len();
         let [below, above] = ["lower", "layer"].map(|name| format!("{name}{number}"));
@@ -187,7 +197,7 @@ impl Steps {
             slots: [lower, lower + 1],
             at: [text(below.as_ref())?, text(above.as_ref())?],
             changes: text(CHANGES.as_ref())?,
-            work: text(work().as_ref())?,
+            work: text(work.as_ref())?,
             lasting,
         });
         Ok(What::Layer(number))
@@ -242,23 +252,27 @@ impl Steps {
         }
     }
 
-    fn finish(mut self, confinement: &Confinement, ground: Ground) -> Result<Plan, PlanError> {
+    fn make_all(mut self) -> Result<Plan, PlanError> {
         for (path, kind) in self.made {
             self.plan.made.push(Made { path: text(&path)?, kind });
         }
+        Ok(self.plan)
+    }
+
+    fn finish(mut self, confinement: &Confinement, ground: Ground) -> Result<Plan, PlanError> {
         let abi = ground.landlock;
         let device = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
         let known = AccessFs::from_all(abi);
         self.plan.rights.push((text("/".as_ref())?, reading().bits()));
         self.plan.rights.push((text("/dev".as_ref())?, ((device | reading()) & known).bits()));
         let change = reading() | writing(abi);
-        for (path, folder) in self.writable {
+        for (path, folder) in std::mem::take(&mut self.writable) {
             let rights = if folder { change } else { of_a_file(change, abi) };
             self.plan.rights.push((text(&path)?, rights.bits()));
         }
         // What can be written there changes processes that earlier runs left, or the next one's.
         self.plan.rights.push((text("/proc".as_ref())?, reading().bits()));
         self.plan.folder = text(&look(confinement.folder.as_path())?.path)?;
-        Ok(self.plan)
+        self.make_all()
     }
 }

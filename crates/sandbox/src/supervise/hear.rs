@@ -76,7 +76,7 @@ impl<'a> Hearing<'a> {
         }
     }
 
-    fn await_ready(&mut self) -> Result<Vec<OwnedFd>, RunError> {
+    pub fn await_ready(&mut self) -> Result<Vec<OwnedFd>, RunError> {
         loop {
             if let Some(ready) = self.ready.take() {
                 return Ok(ready);

@@ -107,7 +107,7 @@ pub fn lend_trees(who: &Who, plan: &Plan, lent: &[usize], owners: Option<&OwnedF
         }
         Ok(tree)
     };
-    let lend = |slot: &usize| plan.taken.get(*slot).and_then(|path| tree(path).ok());
+    let lend = |slot: &usize| plan.taken.get(*slot).and_then(|path| tree(path.as_deref()?).ok());
     lent.iter().map(|slot| lend(slot).ok_or(RunError::Layer(Layer::MappedOwners))).collect()
 }
 

@@ -62,8 +62,8 @@ use refusals::{Given, Seeing, Seen, Watch};
 pub use refusals::{Observer, Refused, Told};
 use reserved::Names;
 pub use reserved::sweep;
-use shared::Joined;
 pub use shared::{Awaited, Book, Lease, Shared, listen};
+use shared::{Joined, Overlays};
 pub use watch::End;
 
 /// What is run.
@@ -280,7 +280,7 @@ pub fn carry_out<T>(
     let sockets = Sockets::begin(&orders, &mut listeners).map_err(|error| RunError::Outside("make sockets", error))?;
     names.placed();
     if let Some(mounts) = &listeners.mounts {
-        note_mounts(confinement, mounts)?;
+        note_mounts(confinement, &prepared.work, mounts)?;
         listeners.names = names.shared().map_err(|error| RunError::Outside("share the record of names", error))?;
     }
     // What the caller holds from here on is in no core and in nobody's reach.
@@ -320,7 +320,7 @@ pub fn carry_out<T>(
     }
     if !alone {
         // What is left running in shared namespaces may still have it.
-        confinement.layered.iter().for_each(|layered| temporary::end_work(layered.layer.as_path()));
+        confinement.layered.iter().for_each(|layered| temporary::end_work(layered.layer.as_path(), &prepared.work));
     }
     drop(names);
     drop(restore);
@@ -332,9 +332,9 @@ pub fn carry_out<T>(
 }
 
 /// Layers are in the hands of all that have these mounts.
-fn note_mounts(confinement: &Confinement, mounts: &OwnedFd) -> Result<(), RunError> {
+fn note_mounts(confinement: &Confinement, work: &str, mounts: &OwnedFd) -> Result<(), RunError> {
     let number = rustix::fs::fstat(mounts).map_err(outside("look at mounts"))?.st_ino;
-    confinement.layered.iter().try_for_each(|layered| temporary::note_mounts(layered.layer.as_path(), number))
+    confinement.layered.iter().try_for_each(|layered| temporary::note_mounts(layered.layer.as_path(), work, number))
 }
 
 /// How many milliseconds what failed is waited for.

@@ -14,15 +14,14 @@ use seccompiler::sock_filter;
 
 use super::identity::{self, Who};
 use super::reserved::Names;
-use super::temporary::MANY_WORKS;
-use super::{Awaited, Command, Joined, RunError, environment, temporary};
+use super::{Awaited, Command, Joined, Overlays, RunError, environment, temporary};
 use crate::calls::{self, Watched};
 use crate::confinement::{Confinement, Limits, Network, UnixSockets};
 use crate::features::{Features, Layer, Level};
 use crate::inside::{Join, Orders};
 use crate::message::{Failure, Step};
 use crate::plan::{Account, Ground, Plan};
-use crate::plan::{CHANGES, PlanError};
+use crate::plan::{CHANGES, PlanError, work};
 use crate::sys::process::{Stack, Texts};
 use crate::sys::signal::{Ignored, Mask};
 
@@ -32,6 +31,8 @@ pub struct Prepared {
     pub identity: Who,
     /// A namespace of users in which root's files are the command's, where one was lent.
     pub owners: Option<OwnedFd>,
+    /// What the folders are called that the kernel works in for its overlays.
+    pub work: String,
 }
 
 /// Refuses to hand a folder in: it belongs to the mounts outside.
@@ -67,7 +68,7 @@ pub fn prepare(
     folders(confinement, features, &identity)?;
     let home =
         variables.iter().find(|(name, _)| name == "HOME").map_or(Vec::new(), |(_, value)| value.as_bytes().to_vec());
-    let plan = Plan::new(
+    let mut plan = Plan::new(
         confinement,
         &command.shown,
         Ground { landlock: abi, fresh_proc: features.fresh_proc, stand_in: identity.mapped, namespaces },
@@ -76,6 +77,15 @@ pub fn prepare(
     )?;
     let mut shared = command.shared.take().map(Awaited::lent).transpose().map_err(RunError::NotLent)?;
     let owners = shared.as_mut().and_then(|shared| shared.owners.take());
+    let overlays = shared.as_mut().and_then(|shared| shared.overlays.take());
+    let overlays = overlays.filter(|overlays| overlays.trees.len() == plan.layers.len());
+    let (work, layers) = match overlays {
+        Some(Overlays { work, trees }) => {
+            plan.without_layers();
+            (work, trees.into_iter().map(Some).collect())
+        }
+        None => (work(), plan.layers.iter().map(|_| None).collect()),
+    };
     let text = |text: OsString| CString::new(text.into_vec());
     let arguments: Result<Vec<CString>, _> =
         [command.program.clone()].into_iter().chain(command.arguments).map(text).collect();
@@ -86,7 +96,7 @@ pub fn prepare(
     let orders = Orders {
         lent: identity::lent(&identity, &plan),
         slots: plan.taken.iter().map(|_| None).collect(),
-        layers: plan.layers.iter().map(|_| None).collect(),
+        layers,
         plan,
         become_user: identity.other.then_some((identity.uid, identity.gid)),
         namespaces,
@@ -110,7 +120,7 @@ pub fn prepare(
         environment: Texts::new(environment::texts(&variables)),
         stack: Some(Stack::new()),
     };
-    Ok((Prepared { namespaces: made, identity, owners }, orders))
+    Ok((Prepared { namespaces: made, identity, owners, work }, orders))
 }
 
 /// A filter, as the kernel takes it.
@@ -159,7 +169,6 @@ fn folders(confinement: &Confinement, features: &Features, identity: &Who) -> Re
         }
     }
     for layered in &confinement.layered {
-        temporary::sweep_works(layered.layer.as_path(), MANY_WORKS);
         temporary::make(layered.layer.as_path(), identity, &[CHANGES])?;
     }
     Ok(())
@@ -220,9 +229,9 @@ pub fn explain(failure: Failure, plan: &Plan, program: &OsString) -> RunError {
         Step::Execute => return RunError::Program { program: program.clone(), error },
         Step::Overlay => {
             let slot = plan.layers.get(item).map(|layer| layer.slots[0]);
-            slot.and_then(|slot| plan.taken.get(slot)).map(CString::as_c_str)
+            slot.and_then(|slot| plan.taken.get(slot)?.as_deref())
         }
-        Step::Take => plan.taken.get(item).map(CString::as_c_str),
+        Step::Take => plan.taken.get(item).and_then(Option::as_deref),
         Step::Place | Step::Reserve | Step::Proc => plan.placed.get(item).map(|placed| placed.target.as_c_str()),
         Step::Make => plan.made.get(item).map(|made| made.path.as_c_str()),
         Step::Landlock => plan.rights.get(item).map(|(path, _)| path.as_c_str()),

@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{
     AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Uid, XattrFlags, chownat, fsetxattr, lgetxattr,
@@ -19,7 +20,7 @@ use rustix::process::geteuid;
 use super::RunError;
 use super::identity::Who;
 use super::shared;
-use crate::plan::{MountPoint, WORK, work};
+use crate::plan::{MountPoint, WORK};
 
 /// Makes it, unless an earlier run did.
 pub fn make(folder: &Path, who: &Who, within: &[&str]) -> Result<(), RunError> {
@@ -44,9 +45,9 @@ fn make_within(top: &OwnedFd, name: &str, who: &Who) -> Result<(), Errno> {
         return Ok(());
     }
     let given = who.other && !who.mapped;
-    let aside = if given { format!("{name}.{}", std::process::id()) } else { name.to_owned() };
+    let aside = if given { format!("{name}.{}", number()) } else { name.to_owned() };
     match mkdirat(top, &aside, Mode::from_raw_mode(0o700)) {
-        // One of the same number was killed here.
+        // A process of the same number was killed here.
         Err(Errno::EXIST) if given => {}
         Err(Errno::EXIST) => return Ok(()),
         made => made?,
@@ -62,6 +63,12 @@ fn make_within(top: &OwnedFd, name: &str, who: &Who) -> Result<(), Errno> {
     }
 }
 
+/// One that nobody else alive has.
+fn number() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
 fn top(folder: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat2(CWD, folder, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
@@ -70,10 +77,10 @@ fn top(folder: &Path) -> Result<OwnedFd, Errno> {
 /// Under another name until it belongs to its owner, since another run may be about to use it.
 fn make_whole(folder: &Path, who: &Who) -> io::Result<()> {
     let mut aside = folder.as_os_str().to_owned();
-    aside.push(format!(".{}", std::process::id()));
+    aside.push(format!(".{}", number()));
     match DirBuilder::new().mode(0o700).create(&aside) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        // One of the same number was killed here.
+        // A process of the same number was killed here.
         Ok(()) | Err(_) => {}
     }
     if who.other && !who.mapped {
@@ -92,9 +99,9 @@ const MOUNTS: &str = "user.writ.mounts";
 pub const MANY_WORKS: usize = 256;
 
 /// Notes who has it, for whoever comes when this process is gone.
-pub fn note_mounts(layer: &Path, mounts: u64) -> Result<(), RunError> {
+pub fn note_mounts(layer: &Path, work: &str, mounts: u64) -> Result<(), RunError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let work = openat2(CWD, layer.join(work()), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);
+    let work = openat2(CWD, layer.join(work), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);
     work.and_then(|work| fsetxattr(work, MOUNTS, mounts.to_string().as_bytes(), XattrFlags::empty()))
         .map_err(|error| RunError::Outside("note who has a layer", error.into()))
 }
@@ -106,31 +113,36 @@ fn noted_mounts(work: &Path) -> Option<u64> {
     std::str::from_utf8(bytes.get(..length)?).ok()?.parse().ok()
 }
 
-/// Removes what the kernel worked in for processes that are gone, where nothing that they started has it any more, if there are more than
-/// `most`.
+/// Removes what the kernel worked in for runs that have ended, where nothing that they started has it any more, if there are more than
+/// `most`. What no run has yet is there as long as the process that made it.
 pub fn sweep_works(layer: &Path, most: usize) {
     let entries = fs::read_dir(layer).into_iter().flatten().flatten();
-    let works: Vec<PathBuf> = entries
-        .map(|entry| entry.path())
-        .filter(|path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(WORK.as_bytes())))
-        .collect();
+    let mut works: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    works.retain(|path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(WORK.as_bytes())));
     if works.len() <= most {
         return;
     }
+    // Before it is seen which mounts there are: those of a run are there until it has ended.
+    let noted: Vec<Option<u64>> = works.iter().map(|work| noted_mounts(work)).collect();
     // Where nobody can say who is there, nothing is taken from anybody.
     let Ok(held) = shared::all_mounts() else { return };
-    for work in works {
-        let number = work.file_name().and_then(|name| name.to_str()?.strip_prefix(WORK).map(str::to_owned));
-        let lives = number.is_none_or(|number| Path::new("/proc").join(number).exists());
-        if !lives && noted_mounts(&work).is_none_or(|mounts| !held.contains(&mounts)) {
-            remove_work(&work);
+    for (work, noted) in works.iter().zip(noted) {
+        let used = noted.map_or_else(|| maker_lives(work), |mounts| held.contains(&mounts));
+        if !used {
+            remove_work(work);
         }
     }
 }
 
-/// Removes what the kernel worked in for this process. Where that fails, it is a few bytes that nobody uses again.
-pub fn end_work(layer: &Path) {
-    remove_work(&layer.join(work()));
+/// Whether the process that made it is alive: `work-17` and `work-17-3` are those of 17.
+fn maker_lives(work: &Path) -> bool {
+    let number = work.file_name().and_then(|name| name.to_str()?.strip_prefix(WORK)?.split('-').next());
+    number.is_none_or(|number| Path::new("/proc").join(number).exists())
+}
+
+/// Removes what the kernel worked in for a run. Where that fails, it is a few bytes that nobody uses again.
+pub fn end_work(layer: &Path, work: &str) {
+    remove_work(&layer.join(work));
 }
 
 /// The folders that it makes there and leaves without any right, the last two for layers that no power cut outlasts.
@@ -145,11 +157,10 @@ fn remove_work(work: &Path) {
 
 /// Puts aside what the kernel worked in for an earlier process of the same number, which may have left others running: it takes none that
 /// was used before.
-pub fn put_work_aside(layer: &Path) {
-    let (layer, work) = (top(layer), work());
-    let Ok(layer) = layer else { return };
+pub fn put_work_aside(layer: &Path, work: &str) {
+    let Ok(layer) = top(layer) else { return };
     for number in 0..u32::MAX {
-        match renameat_with(&layer, &*work, &layer, format!("{work}.{number}"), RenameFlags::NOREPLACE) {
+        match renameat_with(&layer, work, &layer, format!("{work}.{number}"), RenameFlags::NOREPLACE) {
             Err(Errno::EXIST) => {}
             // There is none, mostly. What is there all the same fails where it is used.
             Ok(()) | Err(_) => return,

@@ -129,6 +129,12 @@ pub fn close_on_execution(first: u32) -> Result<(), Errno> {
     check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) }).map(drop)
 }
 
+/// Goes on with mounts of its own, a copy of those before.
+pub fn own_mounts() -> Result<(), Errno> {
+    // SAFETY: only descriptors that are shared would matter, and it says nothing of descriptors.
+    unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS) }
+}
+
 /// Ends this process at once, without anything that was registered for its end.
 pub fn exit(code: i32) -> ! {
     // SAFETY: it does not come back and touches no memory.

@@ -3,8 +3,10 @@
 //! Owns what is said there: a name, namespaces; mounts, that they are known; how the run ended, what was seen of it. Refuses an answer of
 //! another user. Its invariant: a run that does not say that it ended well, however that comes, is ended.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +19,8 @@ use rustix::net::{
 use rustix::process::geteuid;
 
 use super::packet;
+use crate::confinement::Layered;
+use crate::host_path::HostPath;
 use crate::supervise::Listeners;
 
 /// What is said at the end of a run whose children may stay.
@@ -25,6 +29,10 @@ pub const WELL: &[u8] = b"well";
 pub const RETIRE: &str = "\0retire";
 /// What is lent, a letter each: users, processes, network, owners.
 pub const KINDS: [u8; 4] = *b"upno";
+/// Each overlay, after those, in the order in which they were asked for. What the kernel works in for them is called as is said after a zero.
+pub const OVERLAY: u8 = b'c';
+/// Before why nothing is lent.
+pub const REFUSED: u8 = b'!';
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How many may wait.
@@ -42,6 +50,25 @@ pub struct Joined {
     pub(super) network: Option<OwnedFd>,
     /// A namespace of users in which root's files are the command's, where it stands in for root.
     pub(in super::super) owners: Option<OwnedFd>,
+    /// What lies over its layered folders.
+    pub(in super::super) overlays: Option<Overlays>,
+}
+
+/// Overlays, in the order of the folders that they lie over.
+#[derive(Debug)]
+pub struct Overlays {
+    /// What the folders are called that the kernel works in, in each layer.
+    pub work: String,
+    /// What stands for them.
+    pub trees: Vec<OwnedFd>,
+}
+
+/// A run that is to begin.
+pub struct Asked {
+    /// What it is called.
+    pub run: String,
+    /// What changes of it go to a layer.
+    pub layered: Vec<Layered>,
 }
 
 /// That they are lent. Where it is dropped, what is left of the run ends.
@@ -49,10 +76,10 @@ pub struct Joined {
 pub struct Lease(Arc<OwnedFd>);
 
 impl Lease {
-    /// Asks for them at the socket `name` in `folder`, for a run that is called `run`.
-    pub fn ask(folder: &Path, name: &str, run: &str) -> io::Result<(Self, Awaited)> {
+    /// Asks for them at the socket `name` in `folder`, for a run that is called `run` and has these layers.
+    pub fn ask(folder: &Path, name: &str, run: &str, layered: &[Layered]) -> io::Result<(Self, Awaited)> {
         let socket = reach(folder, name)?;
-        packet::send(&socket, run.as_bytes(), &[])?;
+        packet::send(&socket, &asked(run, layered), &[])?;
         let socket = Arc::new(socket);
         Ok((Self(Arc::clone(&socket)), Awaited(socket)))
     }
@@ -90,19 +117,59 @@ impl Lease {
 impl Awaited {
     /// Waits for the answer.
     pub fn lent(self) -> io::Result<Joined> {
-        let (which, descriptors) = packet::receive(&self.0)?;
+        let (said, descriptors) = packet::receive(&self.0)?;
+        if let Some((&REFUSED, why)) = said.split_first() {
+            return Err(io::Error::other(String::from_utf8_lossy(why).into_owned()));
+        }
+        let (which, work) = split_once(&said);
         let mut joined = [const { None }; 4];
-        for (kind, descriptor) in which.into_iter().zip(descriptors) {
-            let place = KINDS.iter().position(|known| *known == kind);
-            if let Some(place) = place.and_then(|place| joined.get_mut(place)) {
-                *place = Some(descriptor);
+        let mut trees = Vec::new();
+        for (kind, descriptor) in which.iter().zip(descriptors) {
+            let place = KINDS.iter().position(|known| known == kind);
+            match place.and_then(|place| joined.get_mut(place)) {
+                Some(place) => *place = Some(descriptor),
+                None => trees.push(descriptor),
             }
         }
+        let work = work.map(|work| String::from_utf8(work.to_vec()).map_err(io::Error::other)).transpose()?;
+        let overlays = work.map(|work| Overlays { work, trees });
         match joined {
-            [Some(user), Some(processes), network, owners] => Ok(Joined { user, processes, network, owners }),
+            [Some(user), Some(processes), network, owners] => Ok(Joined { user, processes, network, owners, overlays }),
             _ => Err(io::Error::other("no namespaces were lent")),
         }
     }
+}
+
+/// A run's name, and after a zero each its folders and their layers. Those that are to outlast a power cut it makes itself.
+fn asked(run: &str, layered: &[Layered]) -> Vec<u8> {
+    let mut said = run.as_bytes().to_vec();
+    let lent = if layered.iter().any(|layered| layered.lasting) { &[] } else { layered };
+    for path in lent.iter().flat_map(|layered| [&layered.path, &layered.layer]) {
+        said.push(0);
+        said.extend_from_slice(path.as_path().as_os_str().as_bytes());
+    }
+    said
+}
+
+impl Asked {
+    /// What was asked.
+    pub fn of(said: &[u8]) -> io::Result<Self> {
+        let mut parts = said.split(|byte| *byte == 0);
+        let run = String::from_utf8(parts.next().unwrap_or_default().to_vec()).map_err(io::Error::other)?;
+        let mut paths = parts.map(|path| HostPath::new(OsStr::from_bytes(path)).map_err(io::Error::other));
+        let mut layered = Vec::new();
+        while let Some(path) = paths.next().transpose()? {
+            let layer = paths.next().ok_or_else(|| io::Error::other("a folder without its layer"))??;
+            layered.push(Layered { path, layer, lasting: false });
+        }
+        Ok(Self { run, layered })
+    }
+}
+
+/// What is before a zero, and what after it.
+fn split_once(said: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let mut parts = said.splitn(2, |byte| *byte == 0);
+    (parts.next().unwrap_or_default(), parts.next())
 }
 
 fn reach(folder: &Path, name: &str) -> io::Result<OwnedFd> {

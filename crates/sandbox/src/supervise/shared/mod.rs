@@ -7,6 +7,7 @@
 mod kept;
 mod kill;
 mod lease;
+mod overlays;
 mod packet;
 mod serve;
 mod whose;
@@ -22,9 +23,7 @@ use std::sync::Arc;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::hear::Hearing;
-use super::{
-    Guard, Host, Listeners, Mounts, Observer, RunError, Sandbox, identity, outside, prepare, refusals, temporary,
-};
+use super::{Guard, Host, Listeners, Mounts, Observer, RunError, Sandbox, identity, outside, prepare, refusals};
 use crate::confinement::{Confinement, Network, Session, Survivors};
 use crate::features::{Layer, Level};
 use crate::inside::{self, Base, Join};
@@ -33,7 +32,9 @@ use crate::sys::process::{Forked, clone};
 use kept::Kept;
 pub use kill::all_mounts;
 pub use kill::{number, processes};
-pub use lease::{Awaited, Joined, Lease, listen};
+use lease::Asked;
+pub use lease::{Awaited, Joined, Lease, Overlays, listen};
+use overlays::{Made, Maker};
 
 /// Who runs in them, as whoever lends them writes it down.
 pub trait Book: Sync {
@@ -55,8 +56,7 @@ pub struct Shared {
     processes: File,
     owners: Option<File>,
     kept: Arc<Kept>,
-    /// Of runs of the same session.
-    layers: Vec<PathBuf>,
+    maker: Maker,
 }
 
 impl Shared {
@@ -94,16 +94,19 @@ impl Shared {
         let network = if confinement.network == Network::Open { None } else { Some(open("net")?) };
         let (user, processes) = (open("user")?, open("pid")?);
         message::send(&ours, Message::Go, &[]).map_err(outside("begin"))?;
-        let owners = if who.mapped { Some(identity::owners()?.into()) } else { None };
+        let owners: Option<File> = if who.mapped { Some(identity::owners()?.into()) } else { None };
         let kept = Arc::new(Kept::new(host.state.to_owned()));
-        let layers = confinement.layered.iter().map(|layered| layered.layer.as_path().to_owned()).collect();
-        Ok((Self { holder, _socket: ours, user, network, processes, owners, kept, layers }, listeners))
+        let again = |namespace: &File| namespace.try_clone().map(OwnedFd::from);
+        let both = again(&user).and_then(|user| Ok((user, owners.as_ref().map(again).transpose()?)));
+        let (users, owned) = both.map_err(|error| RunError::Outside("keep a namespace", error))?;
+        let maker = Maker::new(users, owned, who);
+        Ok((Self { holder, _socket: ours, user, network, processes, owners, kept, maker }, listeners))
     }
 
     /// Gives back what runs would only make again.
     fn rest(&self) {
         self.kept.rest();
-        self.layers.iter().for_each(|layer| temporary::sweep_works(layer, 0));
+        self.maker.rest();
     }
 
     /// The mounts of whoever has this socket in their network; `None` where nobody is found to have it.
@@ -112,12 +115,14 @@ impl Shared {
     }
 
     /// Lends them to one who asked, until their run has ended. Processes of a run that is not said to have ended well end.
-    fn lend(&self, socket: &OwnedFd, name: &str, book: &dyn Book) -> io::Result<()> {
-        let all = [Some(&self.user), Some(&self.processes), self.network.as_ref(), self.owners.as_ref()];
-        let lent = lease::KINDS.into_iter().zip(all).filter_map(|(kind, lent)| Some((kind, lent?.as_fd())));
-        let (kinds, lent): (Vec<u8>, Vec<_>) = lent.unzip();
-        packet::send(socket, &kinds, &lent)?;
+    fn lend(&self, socket: &OwnedFd, asked: &Asked, book: &dyn Book) -> io::Result<()> {
+        let name = &asked.run;
+        let overlays = self.send(socket, asked)?;
         let (_, descriptors) = packet::receive(socket)?;
+        // From here on what the kernel works in for them is noted as the run's.
+        if let Some(made) = overlays {
+            made.lent();
+        }
         let mut descriptors = descriptors.into_iter().map(File::from);
         // While it is open, no other mounts get the same number.
         let mounts = descriptors.next().ok_or_else(|| io::Error::other("no mounts"))?;
@@ -145,6 +150,33 @@ impl Shared {
             Some(Left::Unknown) => self.kept.look(),
         }
         told
+    }
+
+    /// Hands over what is lent; what comes back is lent with it, once the run has begun.
+    fn send(&self, socket: &OwnedFd, asked: &Asked) -> io::Result<Option<Made>> {
+        let all = [Some(&self.user), Some(&self.processes), self.network.as_ref(), self.owners.as_ref()];
+        let lent = lease::KINDS.into_iter().zip(all).filter_map(|(kind, lent)| Some((kind, lent?.as_fd())));
+        let (mut said, mut lent): (Vec<u8>, Vec<_>) = lent.unzip();
+        let can_be_sent = lent.len() + asked.layered.len() <= packet::DESCRIPTORS;
+        if asked.layered.is_empty() || !can_be_sent {
+            packet::send(socket, &said, &lent)?;
+            return Ok(None);
+        }
+        let made = match self.maker.take(&asked.layered) {
+            Ok(made) => made,
+            Err(error) => {
+                let why = format!("{}{error}", char::from(lease::REFUSED));
+                packet::send(socket, why.as_bytes(), &[])?;
+                return Err(io::Error::other(error));
+            }
+        };
+        let (work, trees) = made.parts();
+        said.extend(trees.iter().map(|_| lease::OVERLAY));
+        said.push(0);
+        said.extend_from_slice(work.as_bytes());
+        lent.extend(trees);
+        packet::send(socket, &said, &lent)?;
+        Ok(Some(made))
     }
 
     /// Who is left of a run that ended well; nobody can be told where their calls cannot be answered.

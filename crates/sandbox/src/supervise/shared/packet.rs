@@ -12,7 +12,8 @@ use rustix::net::{
 
 /// Most bytes of one.
 pub const MOST: usize = 64 << 10;
-const DESCRIPTORS: usize = 4;
+/// Most descriptors.
+pub const DESCRIPTORS: usize = 32;
 
 pub fn send(socket: &OwnedFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];

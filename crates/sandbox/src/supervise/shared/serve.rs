@@ -16,6 +16,7 @@ use rustix::net::sockopt::socket_peercred;
 use rustix::net::{SocketFlags, accept_with};
 use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
 
+use super::lease::Asked;
 use super::{Book, Shared, kill, lease, packet, same_namespace};
 
 /// How often it is seen whether anything is still running.
@@ -116,9 +117,8 @@ impl Shared {
         if peer.uid != geteuid() || !same_namespace(peer.pid.as_raw_nonzero().get()) {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "asked for by somebody else"));
         }
-        let (name, _) = packet::receive(socket)?;
-        let name = String::from_utf8(name).map_err(io::Error::other)?;
-        if name == lease::RETIRE {
+        let (said, _) = packet::receive(socket)?;
+        if said == lease::RETIRE.as_bytes() {
             counter.retired.store(true, Ordering::SeqCst);
             return packet::send(socket, b"retired", &[]);
         }
@@ -126,7 +126,12 @@ impl Shared {
             return Err(io::Error::other("lent to nobody any more"));
         }
         counter.client_of(peer.pid);
-        self.lend(socket, &name, book)
+        let asked = Asked::of(&said)?;
+        let ended = self.lend(socket, &asked, book);
+        if ended.is_ok() && !counter.retired.load(Ordering::SeqCst) {
+            self.maker.provide(&asked.layered);
+        }
+        ended
     }
 }
 

@@ -1,0 +1,63 @@
+//! The process that makes overlays for runs which share namespaces.
+//!
+//! Owns mounts in which nothing runs: what is made there is handed over detached, and they end with it. Refuses to start anything. Its
+//! invariant: an overlay is made by the same steps as where the run's first process makes it.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::CWD;
+use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use super::{At, Failed, NOT_BUILT, become_user, mounts, tell_failure};
+use crate::message::{self, DESCRIPTORS, Message, Step};
+use crate::plan::Plan;
+use crate::sys::mount::{Attributes, set_recursively};
+use crate::sys::process::{exit, own_mounts};
+
+/// What they are made with.
+pub struct Lending {
+    /// Overlays, and what those need.
+    pub plan: Plan,
+    /// Room for trees that are taken, as many as the plan says.
+    pub slots: Vec<Option<OwnedFd>>,
+    /// Slots of those that come with [`Message::Lent`].
+    pub lent: Vec<usize>,
+    /// Room for overlays.
+    pub layers: Vec<Option<OwnedFd>>,
+    /// The user and group to become, for a caller that is root.
+    pub become_user: Option<(u32, u32)>,
+}
+
+/// Makes them in this namespace of users, and ends.
+pub fn lend(lending: &mut Lending, user: &OwnedFd, socket: &OwnedFd) -> ! {
+    match make(lending, user, socket) {
+        Ok(()) => exit(0),
+        Err((step, error, item)) => {
+            tell_failure(socket.as_fd(), step, error, item);
+            exit(NOT_BUILT)
+        }
+    }
+}
+
+fn make(lending: &mut Lending, user: &OwnedFd, socket: &OwnedFd) -> Result<(), Failed> {
+    set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Tie)?;
+    move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User)).at(Step::Join)?;
+    own_mounts().at(Step::Private)?;
+    become_user(lending.become_user).at(Step::Identity)?;
+    // Becoming another takes it back.
+    set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Tie)?;
+    let private = Attributes { propagation: libc::MS_PRIVATE, ..Attributes::default() };
+    set_recursively(CWD, c"/", private).at(Step::Private)?;
+    let Lending { plan, slots, lent, layers, become_user } = lending;
+    let (tree, attached) = mounts::own_tree(plan, become_user.is_some())?;
+    mounts::take_all(plan, lent, slots, socket)?;
+    mounts::overlays(plan, slots, layers, (tree.as_fd(), attached))?;
+    let mut handles = [socket.as_fd(); DESCRIPTORS];
+    let mut count = 0;
+    for (handle, layer) in handles.iter_mut().zip(layers.iter().flatten()) {
+        *handle = layer.as_fd();
+        count += 1;
+    }
+    message::send(socket, Message::Ready, handles.get(..count).unwrap_or_default()).at(Step::Tell)
+}
