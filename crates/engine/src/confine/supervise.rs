@@ -214,10 +214,7 @@ impl Around<'_> {
             let shown = trust::shown(&self.order.trust, certificate.as_ref());
             let command = Command { shared: Some(namespaces), shown, ..command.again()? };
             let began = |listeners: Listeners| {
-                lease.began(&listeners)?;
-                // The command is not as far yet.
-                session::remember(&self.recorder.store, &self.recorder.session);
-                Ok(())
+                lease.began(&listeners, || session::remember(&self.recorder.store, &self.recorder.session))
             };
             match writ_sandbox::run(self.grant, self.confinement, command, self.host, began) {
                 Err(error) if error.is_before_command() && tries < RETRIES => {

@@ -90,6 +90,7 @@ pub struct Places {
     pub used: Vec<PathBuf>,
     masked: BTreeSet<OsString>,
     hollow: usize,
+    lookups: Lookups,
 }
 
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
@@ -97,7 +98,11 @@ const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random"
 impl Places {
     pub fn new(own_root: bool, stand_in: bool) -> Self {
         let (entries, links, used, masked) = (Entries::default(), Vec::new(), Vec::new(), BTreeSet::new());
-        Self { own_root, stand_in, entries, links, used, masked, hollow: 0 }
+        Self { own_root, stand_in, entries, links, used, masked, hollow: 0, lookups: Lookups::default() }
+    }
+
+    fn look(&mut self, path: &Path) -> Result<Resolved, PlanError> {
+        self.lookups.resolve(path).map_err(|error| PlanError::Disk { path: path.to_owned(), error })
     }
 
     /// `/dev`, `/tmp` and `/proc`.
@@ -128,7 +133,7 @@ impl Places {
     }
 
     fn device(&mut self, path: &Path) -> Result<(), PlanError> {
-        let resolved = look(path)?;
+        let resolved = self.look(path)?;
         present(path, &resolved)?;
         self.entries.insert(resolved.path, Entry::Device);
         Ok(())
@@ -140,7 +145,8 @@ impl Places {
             self.device(device.as_path())?;
         }
         for path in &confinement.masked {
-            self.masked.insert(look(path.as_path())?.path.into_os_string());
+            let masked = self.look(path.as_path())?.path;
+            self.masked.insert(masked.into_os_string());
         }
         if let Some(home) = &confinement.home {
             let (source, target) = (look(home.source.as_path())?, look(home.target.as_path())?);
@@ -149,14 +155,14 @@ impl Places {
             self.entries.insert(target.path, Entry::Temporary { source: source.path });
         }
         for path in &confinement.writable {
-            let resolved = look(path.as_path())?;
+            let resolved = self.look(path.as_path())?;
             let folder = present(path.as_path(), &resolved)?;
             self.links.extend(resolved.links);
             self.entries.insert(resolved.path, Entry::Grant { writable: true, folder, owned: true });
         }
         for layered in &confinement.layered {
-            let resolved = look(layered.path.as_path())?;
-            let layer = look(layered.layer.as_path())?;
+            let resolved = self.look(layered.path.as_path())?;
+            let layer = self.look(layered.layer.as_path())?;
             present(layered.path.as_path(), &resolved)?;
             present(layered.layer.as_path(), &layer)?;
             self.links.extend(resolved.links);
@@ -168,7 +174,7 @@ impl Places {
         // Where reading is closed, the folder the command starts in is readable only as far as it is granted.
         let folder = (!self.own_root).then(|| confinement.folder.as_path());
         for path in readable.into_iter().chain(folder) {
-            let resolved = look(path)?;
+            let resolved = self.look(path)?;
             let folder = present(path, &resolved)?;
             self.links.extend(resolved.links);
             self.readable(resolved.path, folder);
@@ -216,11 +222,10 @@ impl Places {
 
     /// What is masked and what is read-only, with every folder above it. `on_record` says which folders keep a name for another run.
     pub fn protect(&mut self, confinement: &Confinement, on_record: OnRecord<'_>) -> Result<(), PlanError> {
-        let (mut held, mut lookups) = (Vec::new(), Lookups::default());
+        let mut held = Vec::new();
         for (paths, mask) in [(&confinement.masked, true), (&confinement.read_only, false)] {
             for path in paths {
-                let disk = |error| PlanError::Disk { path: path.as_path().to_owned(), error };
-                let resolved = lookups.resolve(path.as_path()).map_err(disk)?;
+                let resolved = self.look(path.as_path())?;
                 for (link, _) in &resolved.links {
                     held.push((link.clone(), Found::File, false, false));
                 }
@@ -299,7 +304,7 @@ impl Places {
     /// A name for the user and the group, unless what is shown has one, or the confinement says what is shown.
     pub fn name(&mut self, account: &Account) -> Result<(), PlanError> {
         for record in account.records() {
-            let resolved = look(Path::new(record.file))?;
+            let resolved = self.look(Path::new(record.file))?;
             let granted = match self.entries.get(&resolved.path) {
                 None => false,
                 Some(Entry::Grant { writable: false, .. }) => true,

@@ -3,14 +3,16 @@
 //! Owns the walk; refuses loops of links. Its invariant: what it answers holds no link at the time it was asked, and whoever opens it
 //! refuses links, so a link put there later is an error and not another file.
 
-use std::ffi::OsString;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2, statat};
 use rustix::io::Errno;
 
 use super::{HERE, Reserve};
@@ -84,28 +86,57 @@ pub fn resolve(path: &Path) -> io::Result<Resolved> {
     Ok(Resolved { path: at, found, links })
 }
 
-/// Paths that are looked at one after the other, of which many lie in folders that are not there: those are looked for once.
+/// Paths that are looked at one after the other, of which many lie in the same folders: each of those is looked for once.
 #[derive(Debug, Default)]
-pub struct Lookups {
-    missing: Option<PathBuf>,
-    present: Option<PathBuf>,
+pub struct Lookups(BTreeMap<OsString, Parent>);
+
+/// A folder that something is looked for in.
+#[derive(Debug)]
+enum Parent {
+    /// It, come to without a link.
+    Open(OwnedFd),
+    Missing,
+    /// There is a link on the way, or something that is no folder, or one that may not be entered.
+    Other,
 }
 
 impl Lookups {
     /// As [`resolve`].
     pub fn resolve(&mut self, path: &Path) -> io::Result<Resolved> {
-        if self.missing.as_ref().is_some_and(|folder| path.starts_with(folder)) {
-            return Ok(Resolved { path: path.components().collect(), found: Found::Missing, links: Vec::new() });
+        let found = match (path.parent(), path.file_name()) {
+            (Some(folder), Some(name)) if is_plain(path) => self.straight(folder, name),
+            _ => None,
+        };
+        match found {
+            Some(found) => Ok(Resolved { path: path.to_owned(), found, links: Vec::new() }),
+            None => resolve(path),
         }
-        let resolved = resolve(path)?;
-        let folder = path.parent().filter(|_| resolved.found == Found::Missing && resolved.links.is_empty());
-        if let Some(folder) = folder.filter(|folder| self.present.as_deref() != Some(folder)) {
-            match straight(folder) {
-                Some(Found::Missing) => self.missing = Some(folder.to_owned()),
-                _ => self.present = Some(folder.to_owned()),
-            }
+    }
+
+    /// As the function of this name.
+    fn straight(&mut self, folder: &Path, name: &OsStr) -> Option<Found> {
+        let parent = match self.0.get(folder.as_os_str()) {
+            Some(parent) => parent,
+            None => self.0.entry(folder.as_os_str().to_owned()).or_insert(parent(folder)),
+        };
+        match parent {
+            Parent::Missing => Some(Found::Missing),
+            Parent::Other => None,
+            Parent::Open(folder) => match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(there) => of_kind(there.st_mode),
+                Err(Errno::NOENT) => Some(Found::Missing),
+                Err(_) => None,
+            },
         }
-        Ok(resolved)
+    }
+}
+
+fn parent(folder: &Path) -> Parent {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match openat2(CWD, folder, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Ok(folder) => Parent::Open(folder),
+        Err(Errno::NOENT) => Parent::Missing,
+        Err(_) => Parent::Other,
     }
 }
 
@@ -122,7 +153,11 @@ fn straight(path: &Path) -> Option<Found> {
         Err(Errno::NOENT) => return Some(Found::Missing),
         place => place.ok()?,
     };
-    match FileType::from_raw_mode(fstat(&place).ok()?.st_mode) {
+    of_kind(fstat(&place).ok()?.st_mode)
+}
+
+fn of_kind(mode: u32) -> Option<Found> {
+    match FileType::from_raw_mode(mode) {
         FileType::Symlink => None,
         FileType::Directory => Some(Found::Folder),
         FileType::RegularFile
@@ -194,8 +229,26 @@ mod tests {
         symlink("a", root.join("l")).unwrap();
         let mut lookups = Lookups::default();
         for path in [
-            "x/1", "x/2", "x/", "xy/1", "a/x", "a/y/1", "a/y/2", "a/b", "l/y/3", "l/b", "l/y/4", "a/file/1", "a/file",
+            "x/1",
+            "x/2",
+            "x/",
+            "xy/1",
+            "a/x",
+            "a/y/1",
+            "a/y/2",
+            "a/b",
+            "l/y/3",
+            "l/b",
+            "l/y/4",
+            "a/file/1",
+            "a/file",
             "x",
+            "l",
+            "a/",
+            "a/./b",
+            "a//b",
+            "x/1/2",
+            "a/file/1/2",
         ] {
             let path = root.join(path);
             assert_eq!(lookups.resolve(&path).unwrap(), resolve(&path).unwrap(), "{}", path.display());

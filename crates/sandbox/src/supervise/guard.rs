@@ -104,12 +104,6 @@ fn watch_over(mounts: &Mounts, over: &OwnedFd, replaced: &mut Replaced) -> io::R
     // Before its program runs, the command lets nobody look into it.
     let mut tries = 0;
     let targets = loop {
-        match targets(space)? {
-            Some(found) if found.is_empty() => return Ok(()),
-            Some(found) => break found,
-            None if tries == TRIES => return Err(io::Error::other("no process of the run can be looked into")),
-            None => tries += 1,
-        }
         let pause = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
         let mut source = [PollFd::new(over, PollFlags::IN)];
         match poll(&mut source, Some(&pause)) {
@@ -118,6 +112,12 @@ fn watch_over(mounts: &Mounts, over: &OwnedFd, replaced: &mut Replaced) -> io::R
         }
         if !source[0].revents().is_empty() {
             return Ok(());
+        }
+        match targets(space)? {
+            Some(found) if found.is_empty() => return Ok(()),
+            Some(found) => break found,
+            None if tries == TRIES => return Err(io::Error::other("no process of the run can be looked into")),
+            None => tries += 1,
         }
     };
     let told = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK);

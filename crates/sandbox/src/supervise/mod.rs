@@ -280,7 +280,9 @@ pub fn carry_out<T>(
     let sockets = Sockets::begin(&orders, &mut listeners).map_err(|error| RunError::Outside("make sockets", error))?;
     names.placed();
     if let Some(mounts) = &listeners.mounts {
-        note_mounts(confinement, &prepared.work, mounts)?;
+        if !orders.plan.layers.is_empty() {
+            note_mounts(confinement, &prepared.work, mounts)?;
+        }
         listeners.names = names.shared().map_err(|error| RunError::Outside("share the record of names", error))?;
     }
     // What the caller holds from here on is in no core and in nobody's reach.

@@ -97,11 +97,13 @@ impl Lease {
         packet::receive(&socket).map(drop)
     }
 
-    /// Says which mounts the run's processes have, and hands over the record of its names, before its command starts.
-    pub fn began(&self, listeners: &Listeners) -> io::Result<()> {
+    /// Says which mounts the run's processes have, and hands over the record of its names, before its command starts; not before that is
+    /// known. `meanwhile` is done until it is.
+    pub fn began(&self, listeners: &Listeners, meanwhile: impl FnOnce()) -> io::Result<()> {
         let mounts = listeners.mounts.as_ref().ok_or_else(|| io::Error::other("no mounts of its own were made"))?;
         let both: Vec<_> = [Some(mounts), listeners.names.as_ref()].into_iter().flatten().map(AsFd::as_fd).collect();
         packet::send(&self.0, b"began", &both)?;
+        meanwhile();
         packet::receive(&self.0).map(drop)
     }
 

@@ -119,10 +119,7 @@ impl Shared {
         let name = &asked.run;
         let overlays = self.send(socket, asked)?;
         let (_, descriptors) = packet::receive(socket)?;
-        // From here on what the kernel works in for them is noted as the run's.
-        if let Some(made) = overlays {
-            made.lent();
-        }
+
         let mut descriptors = descriptors.into_iter().map(File::from);
         // While it is open, no other mounts get the same number.
         let mounts = descriptors.next().ok_or_else(|| io::Error::other("no mounts"))?;
@@ -133,7 +130,12 @@ impl Shared {
         book.began(name, number);
         let guarded = Mounts { user: Some(self.user.try_clone()?.into()), mounts: mounts.try_clone()?.into() };
         let guard = Guard::begin(guarded)?;
-        let ended = packet::send(socket, b"known", &[]).and_then(|()| packet::receive(socket));
+        let ended = packet::send(socket, b"known", &[]).and_then(|()| {
+            if let Some(made) = overlays {
+                made.lent(number);
+            }
+            packet::receive(socket)
+        });
         let left = match ended {
             Ok((word, watched)) if word == lease::WELL => self.left(number, watched, book, guard),
             Ok(_) | Err(_) => None,

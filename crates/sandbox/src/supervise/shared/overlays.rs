@@ -115,8 +115,12 @@ impl Made {
         (&self.overlays.work, self.overlays.trees.iter().map(AsFd::as_fd).collect())
     }
 
-    /// A run has them, and has noted that.
-    pub fn lent(mut self) {
+    /// A run with these mounts has them.
+    pub fn lent(mut self, mounts: u64) {
+        for layered in &self.layered {
+            // What cannot be noted stays as long as this process.
+            drop(temporary::note_mounts(layered.layer.as_path(), &self.overlays.work, mounts));
+        }
         self.lent = true;
     }
 
