@@ -124,9 +124,14 @@ pub fn renew(recorder: &Recorder, shared: Digest) {
     Lease::retire(&folder, SOCKET).ok();
 }
 
-/// Gives them back: what was seen of the call, if the keeper still knows.
-pub fn give_back(lease: Lease, stays: bool, watched: Option<OwnedFd>, store: &Store) -> Option<Seen> {
-    let told = lease.end(stays, watched);
+/// Gives them back: what was seen of the call, if the keeper still knows. `meanwhile` is done until that is told.
+pub fn give_back(
+    lease: Lease,
+    (stays, watched): (bool, Option<OwnedFd>),
+    store: &Store,
+    meanwhile: impl FnOnce(),
+) -> Option<Seen> {
+    let told = lease.end(stays, watched, meanwhile);
     if told.is_err() {
         // It would have given the names back that the call reserved.
         writ_sandbox::sweep(store.root()).ok();

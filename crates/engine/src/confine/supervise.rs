@@ -128,8 +128,13 @@ pub fn supervise<T>(
     };
     let (code, ended) = ended(ran.end);
     let stays = order.confinement.survivors == Survivors::Stay && matches!(ran.end, End::Exited(_) | End::Signaled(_));
+    let mut written = Vec::new();
     let seen = match lease {
-        Some(lease) => keeper::give_back(lease, stays, ran.watched.take(), &recorder.store),
+        Some(lease) => keeper::give_back(lease, (stays, ran.watched.take()), &recorder.store, || {
+            if recorder.call.is_some() {
+                written = layers::written(&order.confinement, begun);
+            }
+        }),
         None => traffic.as_ref().map(|traffic| traffic.seen()),
     };
     let limits = &order.confinement.limits;
@@ -143,9 +148,7 @@ pub fn supervise<T>(
     let settled = seen_to_change.settle(&order.confinement, recorder.home.user.as_deref());
     words.extend(settled.taken_back.iter().map(TakenBack::words));
     words.extend(replaced_words(&ran.replaced));
-    if recorder.call.is_some() && order.shared.is_some() {
-        words.extend(layers::words(&layers::written(&order.confinement, begun), folder));
-    }
+    words.extend(layers::words(&written, folder));
     words.extend(tracked::words(&order.confinement).filter(|_| code != 0));
     words.extend(limits::ended(limits, ran.end == End::TimeUp, ran.memory));
     let row = |session: &Session<'_>| {

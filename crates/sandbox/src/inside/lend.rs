@@ -50,9 +50,9 @@ fn make(lending: &mut Lending, user: &OwnedFd, socket: &OwnedFd) -> Result<(), F
     let private = Attributes { propagation: libc::MS_PRIVATE, ..Attributes::default() };
     set_recursively(CWD, c"/", private).at(Step::Private)?;
     let Lending { plan, slots, lent, layers, become_user } = lending;
-    let (tree, attached) = mounts::own_tree(plan, become_user.is_some())?;
+    let own = mounts::own_tree(plan, become_user.is_some())?;
     mounts::take_all(plan, lent, slots, socket)?;
-    mounts::overlays(plan, slots, layers, (tree.as_fd(), attached))?;
+    mounts::overlays(plan, slots, layers, (own.tree.as_fd(), own.attached))?;
     let mut handles = [socket.as_fd(); DESCRIPTORS];
     let mut count = 0;
     for (handle, layer) in handles.iter_mut().zip(layers.iter().flatten()) {

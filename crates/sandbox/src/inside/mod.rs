@@ -133,13 +133,14 @@ fn live(orders: &mut Orders, socket: &OwnedFd) -> Result<i32, Failed> {
         expect(socket, Message::Mapped)?;
     }
     become_user(orders.become_user).at(Step::Identity)?;
+    let mut spent = None;
     let listeners = if orders.namespaces {
         set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Tie)?;
         let listeners = match &orders.join {
             None => network::open(&orders.network)?,
             Some(_) => join::mounts().at(Step::Join)?,
         };
-        mounts::build(orders, socket)?;
+        spent = Some(mounts::build(orders, socket, || command::narrow(true).at(Step::Capabilities))?);
         listeners
     } else {
         // It has to outlive the supervisor until all that came from it has ended.
@@ -156,7 +157,9 @@ fn live(orders: &mut Orders, socket: &OwnedFd) -> Result<i32, Failed> {
     drop(listeners);
     // Nobody of the same user inside can look into this process, or the command's before it is another program.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Identity)?;
-    command::narrow(orders.namespaces).at(Step::Capabilities)?;
+    if !orders.namespaces {
+        command::narrow(false).at(Step::Capabilities)?;
+    }
     // Half the time of a copy: this process has nothing else to do until the command is its program.
     let stack = orders.stack.take().ok_or(Errno::NOMEM).at(Step::Start)?;
     let mut stack = ManuallyDrop::new(stack);
@@ -165,8 +168,9 @@ fn live(orders: &mut Orders, socket: &OwnedFd) -> Result<i32, Failed> {
         tell_failure(socket.as_fd(), step, error, item);
         NOT_BUILT
     });
-    // Its descriptor is closed with all others while it watches, so nothing may close it again.
-    watch(orders, socket, &ManuallyDrop::new(child.at(Step::Start)?))
+    // Descriptors are closed with all others while it watches, so nothing may close them again.
+    let (_spent, child) = (ManuallyDrop::new(spent), ManuallyDrop::new(child.at(Step::Start)?));
+    watch(orders, socket, &child)
 }
 
 /// Waits for one message; anything else, or nobody there, ends the process.

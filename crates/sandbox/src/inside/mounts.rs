@@ -6,16 +6,14 @@
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fchmod, mkdirat, mknodat, open, openat, openat2, symlinkat,
-};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, mknodat, open, openat, openat2, symlinkat};
 use rustix::io::{Errno, write};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, fsconfig_create,
     fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
 };
 use rustix::net::RecvFlags;
-use rustix::process::{chdir, fchdir, pivot_root};
+use rustix::process::{chdir, fchdir, pivot_root, umask};
 
 use super::{At, Failed, NOT_BUILT, Orders};
 use crate::message::{self, Message, Step};
@@ -25,15 +23,35 @@ use crate::sys::process::exit;
 
 const EMPTY: &CStr = c"";
 
-/// Builds all of them.
-pub fn build(orders: &mut Orders, socket: &OwnedFd) -> Result<(), Failed> {
+/// A tree of its own that is of no use any more. The kernel waits for every processor when it is let go of, so that is left for later.
+pub struct Spent {
+    _tree: OwnedFd,
+    _copy: Option<OwnedFd>,
+}
+
+/// Folders and files that lie on no disk.
+pub(super) struct OwnTree {
+    pub(super) tree: OwnedFd,
+    /// Whether it is attached over the root, where only its descriptor finds it: kernels before 6.15 copy parts of attached trees alone, and
+    /// overlay nothing else.
+    pub(super) attached: bool,
+    copy: Option<OwnedFd>,
+}
+
+/// Builds all of them. `meanwhile` is done before what is made outside is waited for.
+pub fn build(
+    orders: &mut Orders,
+    socket: &OwnedFd,
+    meanwhile: impl FnOnce() -> Result<(), Failed>,
+) -> Result<Spent, Failed> {
     let private = Attributes { propagation: libc::MS_PRIVATE, ..Attributes::default() };
     set_recursively(CWD, c"/", private).at(Step::Private)?;
     let processes = if orders.fresh_proc { Some(processes().at(Step::Proc)?) } else { None };
     let terminals = terminals().at(Step::Terminals)?;
     let old_root = open(c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).at(Step::Root)?;
-    let (tree, attached) = own_tree(&orders.plan, orders.become_user.is_some())?;
-    // What is made outside meanwhile is not needed before.
+    let OwnTree { tree, attached, copy } = own_tree(&orders.plan, orders.become_user.is_some())?;
+    meanwhile()?;
+    // What is made outside is not needed before.
     take_all(&orders.plan, &orders.lent, &mut orders.slots, socket)?;
     let attached = overlays(&orders.plan, &orders.slots, &mut orders.layers, (tree.as_fd(), attached))?;
     if orders.plan.own_root {
@@ -51,7 +69,10 @@ pub fn build(orders: &mut Orders, socket: &OwnedFd) -> Result<(), Failed> {
     if attached {
         leave(&tree).at(Step::Root)?;
     }
-    if orders.plan.own_root { leave(&old_root).at(Step::Root) } else { Ok(()) }
+    if orders.plan.own_root {
+        leave(&old_root).at(Step::Root)?;
+    }
+    Ok(Spent { _tree: tree, _copy: copy })
 }
 
 /// What is put in places.
@@ -259,20 +280,22 @@ fn terminals() -> Result<OwnedFd, Errno> {
     fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
-/// Folders and files that lie on no disk, and whether they are attached over the root, where only their descriptor finds them: kernels
-/// before 6.15 copy parts of attached trees alone, and overlay nothing else.
-pub(super) fn own_tree(plan: &Plan, other_user: bool) -> Result<(OwnedFd, bool), Failed> {
+pub(super) fn own_tree(plan: &Plan, other_user: bool) -> Result<OwnTree, Failed> {
     let tree = empty_tree(plan).at(Step::Make)?;
     // What the caller has taken for the command is of use in an overlay only where it is attached here.
     let lent = other_user && !plan.layers.is_empty();
-    let attached = lent || part(tree.as_fd(), EMPTY).is_err();
+    let copy = if lent { None } else { part(tree.as_fd(), EMPTY).ok() };
+    let attached = copy.is_none();
     if attached {
         put(tree.as_fd(), c"/").at(Step::Make)?;
     }
-    for (item, made) in plan.made.iter().enumerate() {
-        make(tree.as_fd(), made).item(Step::Make, item)?;
-    }
-    Ok((tree, attached))
+    // The caller's mask for new files does not count here.
+    let mask = umask(Mode::empty());
+    let all = plan.made.iter().enumerate();
+    let made = all.into_iter().try_for_each(|(item, made)| make(tree.as_fd(), made).item(Step::Make, item));
+    umask(mask);
+    made?;
+    Ok(OwnTree { tree, attached, copy })
 }
 
 /// Folders whose changes go to a layer, and whether the tree of its own is attached now. After them nothing changes in that.
@@ -353,25 +376,19 @@ fn make(tree: BorrowedFd<'_>, made: &Made) -> Result<(), Errno> {
     let path = made.path.as_c_str();
     match &made.kind {
         MadeKind::Link(target) => symlinkat(target.as_c_str(), tree, path),
-        MadeKind::Folder(mode) => {
-            let mode = Mode::from_raw_mode(*mode);
-            mkdirat(tree, path, mode)?;
-            // The caller's mask for new files does not count here.
-            rustix::fs::chmodat(tree, path, mode, AtFlags::empty())
-        }
+        MadeKind::Folder(mode) => mkdirat(tree, path, Mode::from_raw_mode(*mode)),
         MadeKind::File(mode) => {
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-            let file = openat(tree, path, flags, Mode::from_raw_mode(0o600))?;
-            fchmod(&file, Mode::from_raw_mode(*mode))
+            openat(tree, path, flags, Mode::from_raw_mode(*mode)).map(drop)
         }
         MadeKind::Text(text) => {
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-            let file = openat(tree, path, flags, Mode::from_raw_mode(0o600))?;
+            let file = openat(tree, path, flags, Mode::from_raw_mode(0o644))?;
             let mut rest = text.as_slice();
             while !rest.is_empty() {
                 rest = rest.get(write(&file, rest)?..).unwrap_or_default();
             }
-            fchmod(&file, Mode::from_raw_mode(0o644))
+            Ok(())
         }
     }
 }

@@ -108,10 +108,11 @@ impl Lease {
     }
 
     /// Gives them back; with `stay`, what the command has left goes on, and who lends them answers on `watched`, where its calls that name
-    /// files wait. What is told of the run comes back.
-    pub fn end(self, stay: bool, watched: Option<OwnedFd>) -> io::Result<Vec<u8>> {
+    /// files wait. What is told of the run comes back; `meanwhile` is done until then.
+    pub fn end(self, stay: bool, watched: Option<OwnedFd>, meanwhile: impl FnOnce()) -> io::Result<Vec<u8>> {
         let watched = watched.as_ref().map(AsFd::as_fd);
         packet::send(&self.0, if stay { WELL } else { b"end" }, watched.as_slice())?;
+        meanwhile();
         packet::receive(&self.0).map(|(told, _)| told)
     }
 }
