@@ -9,8 +9,8 @@ use rustix::fs::CWD;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::{At, Failed, NOT_BUILT, become_user, mounts, tell_failure};
-use crate::message::{self, DESCRIPTORS, Message, Step};
+use super::{At, Failed, NOT_BUILT, become_user, mounts, tell_failure, tell_ready};
+use crate::message::Step;
 use crate::plan::Plan;
 use crate::sys::mount::{Attributes, set_recursively};
 use crate::sys::process::{exit, own_mounts};
@@ -53,11 +53,5 @@ fn make(lending: &mut Lending, user: &OwnedFd, socket: &OwnedFd) -> Result<(), F
     let own = mounts::own_tree(plan, become_user.is_some())?;
     mounts::take_all(plan, lent, slots, socket)?;
     mounts::overlays(plan, slots, layers, (own.tree.as_fd(), own.attached))?;
-    let mut handles = [socket.as_fd(); DESCRIPTORS];
-    let mut count = 0;
-    for (handle, layer) in handles.iter_mut().zip(layers.iter().flatten()) {
-        *handle = layer.as_fd();
-        count += 1;
-    }
-    message::send(socket, Message::Ready, handles.get(..count).unwrap_or_default()).at(Step::Tell)
+    tell_ready(socket, layers)
 }

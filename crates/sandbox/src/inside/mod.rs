@@ -147,13 +147,7 @@ fn live(orders: &mut Orders, socket: &OwnedFd) -> Result<i32, Failed> {
         set_child_subreaper(Some(getpid())).at(Step::Tie)?;
         [const { None }; DESCRIPTORS]
     };
-    let mut handles = [socket.as_fd(); DESCRIPTORS];
-    let mut count = 0;
-    for (handle, listener) in handles.iter_mut().zip(listeners.iter().flatten()) {
-        *handle = listener.as_fd();
-        count += 1;
-    }
-    message::send(socket, Message::Ready, handles.get(..count).unwrap_or_default()).at(Step::Tell)?;
+    tell_ready(socket, &listeners)?;
     drop(listeners);
     // Nobody of the same user inside can look into this process, or the command's before it is another program.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Identity)?;
@@ -171,6 +165,17 @@ fn live(orders: &mut Orders, socket: &OwnedFd) -> Result<i32, Failed> {
     // Descriptors are closed with all others while it watches, so nothing may close them again.
     let (_spent, child) = (ManuallyDrop::new(spent), ManuallyDrop::new(child.at(Step::Start)?));
     watch(orders, socket, &child)
+}
+
+/// Says that what was to be made stands, and hands it over.
+fn tell_ready(socket: &OwnedFd, made: &[Option<OwnedFd>]) -> Result<(), Failed> {
+    let mut handles = [socket.as_fd(); DESCRIPTORS];
+    let mut count = 0;
+    for (handle, made) in handles.iter_mut().zip(made.iter().flatten()) {
+        *handle = made.as_fd();
+        count += 1;
+    }
+    message::send(socket, Message::Ready, handles.get(..count).unwrap_or_default()).at(Step::Tell)
 }
 
 /// Waits for one message; anything else, or nobody there, ends the process.

@@ -291,8 +291,8 @@ pub(super) fn own_tree(plan: &Plan, other_user: bool) -> Result<OwnTree, Failed>
     }
     // The caller's mask for new files does not count here.
     let mask = umask(Mode::empty());
-    let all = plan.made.iter().enumerate();
-    let made = all.into_iter().try_for_each(|(item, made)| make(tree.as_fd(), made).item(Step::Make, item));
+    let mut all = plan.made.iter().enumerate();
+    let made = all.try_for_each(|(item, made)| make(tree.as_fd(), made).item(Step::Make, item));
     umask(mask);
     made?;
     Ok(OwnTree { tree, attached, copy })

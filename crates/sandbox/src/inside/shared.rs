@@ -11,9 +11,9 @@ use rustix::process::{
     DumpableBehavior, Signal, WaitOptions, chdir, set_dumpable_behavior, set_parent_process_death_signal, wait,
 };
 
-use super::{At, Failed, NOT_BUILT, become_user, command, expect, network, tell_failure};
+use super::{At, Failed, NOT_BUILT, become_user, command, expect, network, tell_failure, tell_ready};
 use crate::confinement::Network;
-use crate::message::{self, DESCRIPTORS, Message, Step};
+use crate::message::{Message, Step};
 use crate::sys::process::{exit, forget_environment, keep_only};
 use crate::sys::signal::{self, Mask};
 
@@ -44,13 +44,7 @@ fn live(base: &Base, socket: &OwnedFd) -> Result<(), Failed> {
     set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Tie)?;
     chdir(c"/").at(Step::Root)?;
     let listeners = network::open(&base.network)?;
-    let mut handles = [socket.as_fd(); DESCRIPTORS];
-    let mut count = 0;
-    for (handle, listener) in handles.iter_mut().zip(listeners.iter().flatten()) {
-        *handle = listener.as_fd();
-        count += 1;
-    }
-    message::send(socket, Message::Ready, handles.get(..count).unwrap_or_default()).at(Step::Tell)?;
+    tell_ready(socket, &listeners)?;
     drop(listeners);
     // Until then the keeper opens what stands for the namespaces.
     expect(socket, Message::Go)?;

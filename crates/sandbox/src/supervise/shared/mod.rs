@@ -119,7 +119,6 @@ impl Shared {
         let name = &asked.run;
         let overlays = self.send(socket, asked)?;
         let (_, descriptors) = packet::receive(socket)?;
-
         let mut descriptors = descriptors.into_iter().map(File::from);
         // While it is open, no other mounts get the same number.
         let mounts = descriptors.next().ok_or_else(|| io::Error::other("no mounts"))?;
