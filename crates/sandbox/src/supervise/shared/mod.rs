@@ -17,10 +17,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::Pid;
 
 use super::hear::Hearing;
 use super::{Guard, Host, Listeners, Mounts, Observer, RunError, Sandbox, identity, outside, prepare, refusals};
@@ -215,11 +215,10 @@ impl Drop for Shared {
     }
 }
 
-/// Whether a process sees the same processes as this one: nobody does from inside.
-fn same_namespace(pid: i32) -> bool {
-    let number = |path: PathBuf| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
-    let theirs = number(format!("/proc/{pid}/ns/pid").into());
-    theirs.is_some() && theirs == number("/proc/self/ns/pid".into())
+/// Whether a process is in the same namespace as this one. With `pid`, nobody is who is inside.
+fn is_shared_with(pid: Pid, namespace: &str) -> bool {
+    let own = fs::metadata(format!("/proc/self/ns/{namespace}")).map(|own| own.ino()).ok();
+    own.is_some() && number(pid, namespace).ok() == own
 }
 
 impl Joined {

@@ -17,7 +17,7 @@ use rustix::net::{SocketFlags, accept_with};
 use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
 
 use super::lease::Asked;
-use super::{Book, Shared, kill, lease, packet, same_namespace};
+use super::{Book, Shared, is_shared_with, kill, lease, packet};
 
 /// How often it is seen whether anything is still running.
 const LOOK: Duration = Duration::from_secs(5);
@@ -114,7 +114,7 @@ impl Shared {
 
     fn answer(&self, socket: &OwnedFd, book: &dyn Book, counter: &Counter) -> io::Result<()> {
         let peer = socket_peercred(socket)?;
-        if peer.uid != geteuid() || !same_namespace(peer.pid.as_raw_nonzero().get()) {
+        if peer.uid != geteuid() || !is_shared_with(peer.pid, "pid") {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "asked for by somebody else"));
         }
         let (said, _) = packet::receive(socket)?;
@@ -126,7 +126,11 @@ impl Shared {
             return Err(io::Error::other("lent to nobody any more"));
         }
         counter.client_of(peer.pid);
-        let asked = Asked::of(&said)?;
+        let mut asked = Asked::of(&said)?;
+        if !is_shared_with(peer.pid, "mnt") {
+            // What is mounted there may be another folder, so whoever asks makes its overlays itself.
+            asked.layered.clear();
+        }
         let ended = self.lend(socket, &asked, book);
         if ended.is_ok() && !counter.retired.load(Ordering::SeqCst) {
             self.maker.provide(&asked.layered);
