@@ -4,6 +4,10 @@
 
 #[cfg(test)]
 #[expect(dead_code, reason = "other tests need more of it")]
+#[path = "workplace/lab.rs"]
+mod lab;
+#[cfg(test)]
+#[expect(dead_code, reason = "other tests need more of it")]
 mod workplace;
 
 use std::fs;
@@ -13,6 +17,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use lab::Lab;
 use serde_json::{Value, json};
 use workplace::Workplace;
 
@@ -32,7 +37,7 @@ fn until(path: &Path) {
     let end = Instant::now() + Duration::from_secs(60);
     while !path.exists() {
         assert!(Instant::now() < end, "{} does not come", path.display());
-        sleep(Duration::from_millis(20));
+        sleep(Duration::from_millis(1));
     }
 }
 
@@ -80,4 +85,36 @@ fn is_protected_again(name: &str, user: bool) {
     let phases = report["phases"].as_array().unwrap();
     let sandbox = phases.iter().find(|phase| phase["name"] == "sandbox").unwrap();
     assert!(sandbox["summary"].as_str().unwrap().contains("replaced from outside"), "{report:#}");
+}
+
+/// As soon as a call begins, and while it is made ready: however early a protected file is replaced, the new one is found to be bare.
+#[test]
+fn what_is_replaced_as_a_call_begins_is_protected_too() {
+    let policy = json!({"version": "1.0", "name": "r", "enforce": "calls", "files": {"deny": ["**/.env"], "readOnly": ["x.lock"]}});
+    let lab = Lab::new("replaced-early", &policy, &[]);
+    let at = |name: &str| lab.repository().join(name);
+    fs::create_dir_all(at("src")).unwrap();
+    // The line itself names neither.
+    fs::write(at("src/names"), ".env\nx.lock\n").unwrap();
+    fs::write(at(".env"), "K=first\n").unwrap();
+    fs::write(at("x.lock"), "one\n").unwrap();
+    let line = "touch src/go; sleep 0.1; for f in $(cat src/names); do cat $f; echo evil >> $f; done 2>/dev/null; true";
+    assert!(lab.run(line).1.starts_with("one\nwrit: denied"));
+    for wait in 0..16 {
+        drop(fs::remove_file(at("src/go")));
+        let (_, mut shell) = lab.shell(line);
+        let running = shell.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        if wait < 8 {
+            // While it is made ready.
+            sleep(Duration::from_millis(2 * wait));
+        } else {
+            until(&at("src/go"));
+            sleep(Duration::from_millis(wait - 8));
+        }
+        replace(&at(".env"), "K=second\n");
+        replace(&at("x.lock"), "two\n");
+        let said = String::from_utf8(running.wait_with_output().unwrap().stdout).unwrap();
+        assert!(!said.contains("K="), "{wait}: {said}");
+        assert_eq!(fs::read_to_string(at("x.lock")).unwrap(), "two\n", "{wait}");
+    }
 }

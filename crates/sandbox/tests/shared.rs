@@ -203,6 +203,49 @@ fn overlays_that_are_lent_are_as_fresh_as_a_runs_own() {
     }
 }
 
+/// Each lies over its own folder, in whatever order they are asked for.
+#[test]
+fn overlays_lie_over_their_own_folders() {
+    let lab = Lab::new();
+    let home = lab.world.folder.join("home");
+    let names = ["zeta", "alpha", "mid/deep", "mid"];
+    for name in names {
+        fs::create_dir_all(home.join(name)).unwrap();
+        fs::write(home.join(name).join("file"), format!("{name}\n")).unwrap();
+    }
+    fs::create_dir_all(home.join("work")).unwrap();
+    lab.world.open();
+    let path = |name: &str| HostPath::new(home.join(name)).unwrap();
+    let mut confinement = Confinement::reading(path("work"));
+    confinement.writable.push(path("work"));
+    confinement.survivors = Survivors::Stay;
+    for name in &names[..3] {
+        let layer = HostPath::new(lab.world.state.join(format!("layer-{}", name.replace('/', "_")))).unwrap();
+        confinement.layered.push(Layered { path: path(name), layer, lasting: false });
+    }
+    for _ in 0..2 {
+        let (_, said) = lab.run(&confinement, "cd ..; cat zeta/file alpha/file mid/deep/file; echo x >> alpha/new");
+        assert_eq!(said, "zeta\nalpha\nmid/deep\n");
+    }
+    assert_eq!(fs::read(lab.world.state.join("layer-alpha/changes/new")).unwrap(), b"x\nx\n");
+}
+
+/// While one looks at the names that are kept, another gives some back: neither waits for the other.
+#[test]
+fn runs_at_once_wait_for_nobody() {
+    let lab = Lab::new();
+    let mut confinement = lab.world.confinement();
+    confinement.survivors = Survivors::Stay;
+    confinement.read_only.push(lab.world.path("kept/file"));
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..15).for_each(|_| assert_eq!(lab.run(&confinement, "echo done").1, "done\n")));
+        }
+    });
+    assert!(start.elapsed() < Duration::from_secs(9), "{:?}", start.elapsed());
+}
+
 #[test]
 fn nobody_is_lent_anything_after_the_end() {
     let lab = Lab::new();

@@ -13,7 +13,7 @@ use super::{At, Failed, NOT_BUILT, become_user, mounts, tell_failure, tell_ready
 use crate::message::Step;
 use crate::plan::Plan;
 use crate::sys::mount::{Attributes, set_recursively};
-use crate::sys::process::{exit, own_mounts};
+use crate::sys::process::{exit, forget_environment, own_mounts};
 
 /// What they are made with.
 pub struct Lending {
@@ -31,6 +31,8 @@ pub struct Lending {
 
 /// Makes them in this namespace of users, and ends.
 pub fn lend(lending: &mut Lending, user: &OwnedFd, socket: &OwnedFd) -> ! {
+    // What the caller's variables say is nobody's here.
+    forget_environment();
     match make(lending, user, socket) {
         Ok(()) => exit(0),
         Err((step, error, item)) => {

@@ -111,6 +111,8 @@ pub struct Layer {
     pub work: CString,
     /// Whether what was changed is to outlast a power cut.
     pub lasting: bool,
+    /// Which of the confinement's it is.
+    pub number: usize,
 }
 
 /// What something is shown on, in a folder of the host that is the command's.
@@ -208,6 +210,9 @@ pub enum Reserve {
     /// A file that says [`HERE`].
     Here,
 }
+
+/// What covers a file that cannot be read, in the tree of its own.
+pub const NOTHING: &CStr = c"nothing";
 
 /// The folder itself, in a file that names another whose settings count: git outside, which would take a socket for an error, takes it for
 /// what it is without.

@@ -25,8 +25,8 @@ pub enum Entry {
     Device,
     /// A folder of the sandbox's own, by its name in the tree.
     Own { name: String, writable: bool },
-    /// A folder of the host whose changes go to a layer.
-    Layered { layer: PathBuf, lasting: bool },
+    /// A folder of the host whose changes go to a layer: of those of the confinement the one of this number.
+    Layered { layer: PathBuf, lasting: bool, number: usize },
     /// A folder of the host for what the command writes, which is no part of what the host has there.
     Temporary { source: PathBuf },
     /// A file of the sandbox's own, by its name in the tree.
@@ -160,13 +160,13 @@ impl Places {
             self.links.extend(resolved.links);
             self.entries.insert(resolved.path, Entry::Grant { writable: true, folder, owned: true });
         }
-        for layered in &confinement.layered {
+        for (number, layered) in confinement.layered.iter().enumerate() {
             let resolved = self.look(layered.path.as_path())?;
             let layer = self.look(layered.layer.as_path())?;
             present(layered.path.as_path(), &resolved)?;
             present(layered.layer.as_path(), &layer)?;
             self.links.extend(resolved.links);
-            let entry = Entry::Layered { layer: layer.path, lasting: layered.lasting };
+            let entry = Entry::Layered { layer: layer.path, lasting: layered.lasting, number };
             self.entries.entry(resolved.path).or_insert(entry);
         }
         // Parents first, so that what a parent grants is not granted again.

@@ -42,6 +42,8 @@ pub enum Found {
 }
 
 const LINKS: usize = 40;
+/// Most folders that are kept open at once: paths come in an order in which those of one folder are mostly together.
+const MOST_PARENTS: usize = 16;
 
 /// Follows every link of an absolute path without `..`.
 pub fn resolve(path: &Path) -> io::Result<Resolved> {
@@ -115,6 +117,9 @@ impl Lookups {
 
     /// As the function of this name.
     fn straight(&mut self, folder: &Path, name: &OsStr) -> Option<Found> {
+        if self.0.len() >= MOST_PARENTS && !self.0.contains_key(folder.as_os_str()) {
+            self.0.clear();
+        }
         let parent = match self.0.get(folder.as_os_str()) {
             Some(parent) => parent,
             None => self.0.entry(folder.as_os_str().to_owned()).or_insert(parent(folder)),
@@ -253,5 +258,18 @@ mod tests {
             let path = root.join(path);
             assert_eq!(lookups.resolve(&path).unwrap(), resolve(&path).unwrap(), "{}", path.display());
         }
+    }
+
+    /// Files that are denied may lie in any number of folders.
+    #[test]
+    fn few_folders_are_open_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let mut lookups = Lookups::default();
+        for number in 0..100 {
+            fs::create_dir(root.join(number.to_string())).unwrap();
+            assert_eq!(lookups.resolve(&root.join(format!("{number}/x"))).unwrap().found, Found::Missing);
+        }
+        assert!(lookups.0.len() <= MOST_PARENTS);
     }
 }

@@ -10,8 +10,8 @@ use landlock::{Access, AccessFs};
 
 use super::places::{Entry, Places, look};
 use super::{
-    CHANGES, Ground, HERE, Layer, Made, MadeKind, MountPoint, Placed, Plan, PlanError, Reserve, Reserved, What, below,
-    of_a_file, reading, text, work, writing,
+    CHANGES, Ground, HERE, Layer, Made, MadeKind, MountPoint, NOTHING, Placed, Plan, PlanError, Reserve, Reserved,
+    What, below, of_a_file, reading, text, work, writing,
 };
 use crate::confinement::{Confinement, Layered};
 
@@ -65,9 +65,9 @@ pub fn lay_out(mut places: Places, confinement: &Confinement, ground: Ground) ->
 /// The steps to overlays that others put in their places.
 pub fn overlays(layered: &[Layered], work: &str) -> Result<Plan, PlanError> {
     let mut steps = Steps { made: BTreeMap::new(), plan: Plan::default(), writable: Vec::new() };
-    for Layered { path, layer, lasting } in layered {
+    for (number, Layered { path, layer, lasting }) in layered.iter().enumerate() {
         let [path, layer] = [look(path.as_path())?.path, look(layer.as_path())?.path];
-        steps.layer(&path, &layer, *lasting, work)?;
+        steps.layer(&path, (&layer, number), *lasting, work)?;
     }
     steps.make_all()
 }
@@ -148,13 +148,13 @@ impl Steps {
                 self.writable.push((path.to_owned(), true));
                 self.lend(source)?
             }
-            Entry::Layered { layer, lasting } => self.layer(path, layer, *lasting, &work())?,
+            Entry::Layered { layer, lasting, number } => self.layer(path, (layer, *number), *lasting, &work())?,
             Entry::Written { name, text: bytes } => {
                 self.make(Path::new(name), MadeKind::Text(bytes.clone()))?;
                 What::Own { path: text(name.as_ref())?, writable: false }
             }
             Entry::Mask { folder, reserve } => {
-                let by = if *folder { c"nowhere" } else { c"nothing" };
+                let by = if *folder { c"nowhere" } else { NOTHING };
                 What::Cover { by, reserve: self.reserve(path, *reserve) }
             }
             // Inside, what keeps the name of a file is an empty one, which programs that copy or read it can do.
@@ -183,10 +183,16 @@ impl Steps {
     }
 
     /// An overlay of a folder and its layer, both of which are first attached in the tree of its own.
-    fn layer(&mut self, path: &Path, layer: &Path, lasting: bool, work: &str) -> Result<What, PlanError> {
+    fn layer(
+        &mut self,
+        path: &Path,
+        (layer, number): (&Path, usize),
+        lasting: bool,
+        work: &str,
+    ) -> Result<What, PlanError> {
         self.writable.push((path.to_owned(), true));
-        let number = self.plan.layers.len();
-        let [below, above] = ["lower", "layer"].map(|name| format!("{name}{number}"));
+        let place = self.plan.layers.len();
+        let [below, above] = ["lower", "layer"].map(|name| format!("{name}{place}"));
         for name in [&below, &above] {
             self.make(Path::new(name), MadeKind::Folder(0o755))?;
         }
@@ -199,8 +205,9 @@ impl Steps {
             changes: text(CHANGES.as_ref())?,
             work: text(work.as_ref())?,
             lasting,
+            number,
         });
-        Ok(What::Layer(number))
+        Ok(What::Layer(place))
     }
 
     /// Takes what can be written and lies where only the caller may go.

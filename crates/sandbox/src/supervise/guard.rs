@@ -5,12 +5,12 @@
 //! inside has opened the new file for writing meanwhile is ended.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader};
+use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,12 +23,11 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open
 
 use super::shared::{number, processes};
 use crate::inside::{Fate, Target, protect_again};
+use crate::plan::{NOTHING, Placed, Plan, What};
 use crate::sys::process::{Stack, run_within};
 
 /// How often the files are looked at where the kernel tells of no changes, in milliseconds.
 const LOOK: i64 = 20;
-/// How often a process with the mounts is looked for.
-const TRIES: u32 = 400;
 /// How often processes are gone through for one file.
 const PASSES: u32 = 100;
 
@@ -68,15 +67,15 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Begins.
-    pub fn begin(mounts: Mounts) -> io::Result<Self> {
+    /// Begins, with what is protected.
+    pub fn begin(mounts: Mounts, protected: Vec<Target>) -> io::Result<Self> {
         let over = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let until = Arc::clone(&over);
         let thread = std::thread::Builder::new().name("guard".to_owned()).stack_size(256 << 10);
         let thread = thread.spawn(move || {
             let mut replaced = Replaced::default();
             // What cannot be watched over is protected until it is replaced.
-            if let Err(error) = watch_over(&mounts, &until, &mut replaced) {
+            if let Err(error) = watch_over(&mounts, protected, &until, &mut replaced) {
                 replaced.unwatched = Some(error.to_string());
             }
             replaced
@@ -99,27 +98,14 @@ impl Drop for Guard {
     }
 }
 
-fn watch_over(mounts: &Mounts, over: &OwnedFd, replaced: &mut Replaced) -> io::Result<()> {
+fn watch_over(mounts: &Mounts, protected: Vec<Target>, over: &OwnedFd, replaced: &mut Replaced) -> io::Result<()> {
     let space = File::from(mounts.mounts.try_clone()?).metadata()?.ino();
-    // Before its program runs, the command lets nobody look into it.
-    let mut tries = 0;
-    let targets = loop {
-        let pause = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
-        let mut source = [PollFd::new(over, PollFlags::IN)];
-        match poll(&mut source, Some(&pause)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        if !source[0].revents().is_empty() {
-            return Ok(());
-        }
-        match targets(space)? {
-            Some(found) if found.is_empty() => return Ok(()),
-            Some(found) => break found,
-            None if tries == TRIES => return Err(io::Error::other("no process of the run can be looked into")),
-            None => tries += 1,
-        }
-    };
+    let path = |target: &Target| PathBuf::from(OsStr::from_bytes(target.path.to_bytes()));
+    let mut targets: BTreeMap<PathBuf, Target> = protected.into_iter().map(|target| (path(&target), target)).collect();
+    targets.retain(|path, _| !fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()));
+    if targets.is_empty() {
+        return Ok(());
+    }
     let told = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK);
     let mut folders: BTreeMap<i32, &Path> = BTreeMap::new();
     let told = told.ok().filter(|told| {
@@ -245,69 +231,21 @@ fn writes(pid: Pid, file: (u64, u64)) -> bool {
     })
 }
 
-/// Files with mounts of their own that cannot be written; nothing where no process is found that has these mounts.
-fn targets(space: u64) -> io::Result<Option<BTreeMap<PathBuf, Target>>> {
-    let mut all = processes()?;
-    // The newest first: it has just been made.
-    all.sort_by_key(|pid| std::cmp::Reverse(pid.as_raw_nonzero()));
-    let Some(pid) = all.into_iter().find(|pid| number(*pid, "mnt").is_ok_and(|number| number == space)) else {
-        return Ok(None);
+/// What mounts of its own protect by a plan.
+pub fn protected(plan: &Plan) -> Vec<Target> {
+    let target = |placed: &Placed| {
+        let masked = match placed.what {
+            What::Itself { writable: false, .. } | What::Taken { writable: false, device: false, .. } => false,
+            What::Cover { by, reserve: None } if by == NOTHING => true,
+            What::Itself { .. }
+            | What::Taken { .. }
+            | What::Cover { .. }
+            | What::Layer(_)
+            | What::Own { .. }
+            | What::Processes
+            | What::Terminals => return None,
+        };
+        Some(Target { path: placed.target.clone(), masked })
     };
-    // It may have ended meanwhile.
-    let Ok(text) = File::open(format!("/proc/{}/mountinfo", pid.as_raw_nonzero())) else { return Ok(None) };
-    let mut out = BTreeMap::new();
-    for line in BufReader::new(text).split(b'\n') {
-        let Ok(line) = line else { return Ok(None) };
-        let Some((path, masked)) = mount(&line) else { continue };
-        let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
-        if let Some(name) = CString::new(path.as_os_str().as_bytes()).ok().filter(|_| is_file) {
-            out.insert(path, Target { path: name, masked });
-        }
-    }
-    Ok(Some(out))
-}
-
-/// Where a mount that cannot be written lies, and whether it covers what is there: `36 35 98:0 /root /at ro,nosuid - ext4 …`.
-fn mount(line: &[u8]) -> Option<(PathBuf, bool)> {
-    let mut fields = line.split(|byte| *byte == b' ').skip(3);
-    let (root, at, options) = (fields.next()?, fields.next()?, fields.next()?);
-    let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
-    let read_only = options.split(|byte| *byte == b',').any(|option| option == b"ro");
-    // What covers a file lies on no disk; of that, only what cannot be read is a mask.
-    let masked = kind == b"tmpfs" && root.ends_with(b"/nothing");
-    let stands_in = kind == b"tmpfs" && (root.ends_with(b"/empty") || root.ends_with(b"/here"));
-    (read_only && !stands_in && at.len() > 1).then(|| (PathBuf::from(unescaped(at)), masked))
-}
-
-/// A path, whose odd bytes the kernel writes as a backslash and three octal digits.
-fn unescaped(text: &[u8]) -> OsString {
-    let (mut out, mut rest) = (Vec::with_capacity(text.len()), text);
-    while let Some((first, tail)) = rest.split_first() {
-        let digits = tail.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()).filter(|_| *first == b'\\');
-        out.push(byte.unwrap_or(*first));
-        rest = if byte.is_some() { tail.get(3..).unwrap_or_default() } else { tail };
-    }
-    OsString::from_vec(out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_of_mounts() {
-        for (line, path, masked) in [
-            ("36 35 98:0 /w/.git/config /w/.git/config ro,nosuid - ext4 /dev/vda rw", Some("/w/.git/config"), false),
-            ("36 35 98:0 /a\\040b /w/a\\040b\\134c ro - ext4 /dev/vda rw", Some("/w/a b\\c"), false),
-            ("36 35 0:4 /nothing /w/.env ro,nosuid shared:1 - tmpfs tmpfs rw", Some("/w/.env"), true),
-            ("36 35 0:4 /empty /w/.envrc ro - tmpfs tmpfs rw", None, false),
-            ("36 35 98:0 /w /w rw - ext4 /dev/vda rw", None, false),
-            ("36 35 98:0 / / ro - ext4 /dev/vda rw", None, false),
-            ("36 35", None, false),
-        ] {
-            let found = mount(line.as_bytes());
-            assert_eq!(found, path.map(|path| (PathBuf::from(path), masked)), "{line}");
-        }
-    }
+    plan.placed.iter().filter_map(target).collect()
 }

@@ -40,7 +40,7 @@ use writ_policy::Grant;
 
 use crate::confinement::{Confinement, Network, Shown};
 use crate::features::Features;
-use crate::inside::{self, Join, Orders};
+use crate::inside::{self, Join, Orders, Target};
 use crate::message::{self, Message};
 use crate::sys::process::{Child, Forked, Stack, clone, close_here, run_within};
 use crate::sys::signal::{Ignored, Mask};
@@ -148,6 +148,8 @@ pub struct Listeners {
     pub mounts: Option<OwnedFd>,
     /// There, its record of the names that it keeps.
     pub names: Option<OwnedFd>,
+    /// There, what has mounts of its own that protect it.
+    protected: Vec<Target>,
 }
 
 /// How a run ended.
@@ -255,8 +257,7 @@ pub fn carry_out<T>(
     // Held back from here on, so that threads the caller starts in `ready` leave them to this one.
     let before = forwarded.block().map_err(outside("hold signals back"))?;
     let restore = Restore(before);
-    let mut names = Names::begin(host.state).map_err(|error| RunError::Outside("keep the record of names", error))?;
-    let (prepared, mut orders) = prepare::prepare(confinement, command, host.features, (before, ignored), &names)?;
+    let (prepared, mut orders, mut names) = prepare::prepare(confinement, command, host, (before, ignored))?;
     let signals = forwarded.descriptor().map_err(outside("receive signals"))?;
     let group = Group::new(&confinement.limits)?;
     let started = Instant::now();
@@ -273,6 +274,7 @@ pub fn carry_out<T>(
     let mounts = (orders.namespaces && orders.join.is_none()).then(|| Mounts::of(between.pid())).transpose();
     let mounts = mounts.map_err(|error| RunError::Outside("open the namespace of mounts", error))?;
     // While the first process builds what it is in.
+    let mut protected = guard::protected(plan);
     let given = telling.then(|| Given::of(confinement));
     let mut hearing = Hearing::new(&ours, &explain);
     let (sandbox, mut listeners) =
@@ -284,6 +286,7 @@ pub fn carry_out<T>(
             note_mounts(confinement, &prepared.work, mounts)?;
         }
         listeners.names = names.shared().map_err(|error| RunError::Outside("share the record of names", error))?;
+        listeners.protected = std::mem::take(&mut protected);
     }
     // What the caller holds from here on is in no core and in nobody's reach.
     let closed = Closed::now().map_err(outside("close this process"))?;
@@ -292,7 +295,8 @@ pub fn carry_out<T>(
     let told = message::send(&ours, Message::Go, &[]).map_err(outside("begin"));
     let (handle, listener) = hearing.started(orders.watched.is_some())?;
     told?;
-    let guard = mounts.map(Guard::begin).transpose().map_err(|error| RunError::Outside("start a thread", error))?;
+    let guard = mounts.map(|mounts| Guard::begin(mounts, protected)).transpose();
+    let guard = guard.map_err(|error| RunError::Outside("start a thread", error))?;
     let seeing = Seeing { given, noting, observer, sockets };
     let watch = listener.map(|listener| Watch::begin(listener, seeing)).transpose();
     let watch = watch.map_err(|error| RunError::Outside("start a thread", error))?;

@@ -14,7 +14,7 @@ use seccompiler::sock_filter;
 
 use super::identity::{self, Who};
 use super::reserved::Names;
-use super::{Awaited, Command, Joined, Overlays, RunError, environment, temporary};
+use super::{Awaited, Command, Host, Joined, Overlays, RunError, environment, temporary};
 use crate::calls::{self, Watched};
 use crate::confinement::{Confinement, Limits, Network, UnixSockets};
 use crate::features::{Features, Layer, Level};
@@ -53,10 +53,10 @@ pub fn without_folders() -> Result<(), RunError> {
 pub fn prepare(
     confinement: &Confinement,
     mut command: Command,
-    features: &Features,
+    host: Host<'_>,
     (mask, ignored): (Mask, Ignored),
-    names: &Names,
-) -> Result<(Prepared, Orders), RunError> {
+) -> Result<(Prepared, Orders, Names), RunError> {
+    let features = host.features;
     let namespaces = features.missing(Level::Namespaces).is_empty();
     if let Some(missing) = features.missing(Level::Landlock).first().filter(|_| !namespaces) {
         return Err(RunError::Layer(*missing));
@@ -68,6 +68,10 @@ pub fn prepare(
     folders(confinement, features, &identity)?;
     let home =
         variables.iter().find(|(name, _)| name == "HOME").map_or(Vec::new(), |(_, value)| value.as_bytes().to_vec());
+    // Not while the record of names is looked at: who lends may be waiting to give some back.
+    let mut shared = command.shared.take().map(Awaited::lent).transpose().map_err(RunError::NotLent)?;
+    let owners = shared.as_mut().and_then(|shared| shared.owners.take());
+    let names = Names::begin(host.state).map_err(|error| RunError::Outside("keep the record of names", error))?;
     let mut plan = Plan::new(
         confinement,
         &command.shown,
@@ -75,17 +79,12 @@ pub fn prepare(
         &Account { uid: identity.uid, gid: identity.gid, home },
         &|| names.folders().map_err(|error| PlanError::Disk { path: names.folder().to_owned(), error }),
     )?;
-    let mut shared = command.shared.take().map(Awaited::lent).transpose().map_err(RunError::NotLent)?;
-    let owners = shared.as_mut().and_then(|shared| shared.owners.take());
-    let overlays = shared.as_mut().and_then(|shared| shared.overlays.take());
-    let overlays = overlays.filter(|overlays| overlays.trees.len() == plan.layers.len());
-    let (work, layers) = match overlays {
-        Some(Overlays { work, trees }) => {
-            plan.without_layers();
-            (work, trees.into_iter().map(Some).collect())
-        }
-        None => (work(), plan.layers.iter().map(|_| None).collect()),
-    };
+    let lent = shared.as_mut().and_then(|shared| shared.overlays.take());
+    let lent = lent.and_then(|Overlays { work, trees }| Some((work, in_order(trees, &plan)?)));
+    if lent.is_some() {
+        plan.without_layers();
+    }
+    let (work, layers) = lent.unwrap_or_else(|| (work(), plan.layers.iter().map(|_| None).collect()));
     let text = |text: OsString| CString::new(text.into_vec());
     let arguments: Result<Vec<CString>, _> =
         [command.program.clone()].into_iter().chain(command.arguments).map(text).collect();
@@ -120,7 +119,13 @@ pub fn prepare(
         environment: Texts::new(environment::texts(&variables)),
         stack: Some(Stack::new()),
     };
-    Ok((Prepared { namespaces: made, identity, owners, work }, orders))
+    Ok((Prepared { namespaces: made, identity, owners, work }, orders, names))
+}
+
+/// Overlays that were lent, as the plan has them; nothing where it has others.
+fn in_order(trees: Vec<OwnedFd>, plan: &Plan) -> Option<Vec<Option<OwnedFd>>> {
+    let mut trees: Vec<Option<OwnedFd>> = trees.into_iter().map(Some).collect();
+    plan.layers.iter().map(|layer| trees.get_mut(layer.number)?.take().map(Some)).collect()
 }
 
 /// A filter, as the kernel takes it.

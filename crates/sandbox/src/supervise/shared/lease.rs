@@ -3,7 +3,7 @@
 //! Owns what is said there: a name, namespaces; mounts, that they are known; how the run ended, what was seen of it. Refuses an answer of
 //! another user. Its invariant: a run that does not say that it ended well, however that comes, is ended.
 
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -21,6 +21,7 @@ use rustix::process::geteuid;
 use super::packet;
 use crate::confinement::Layered;
 use crate::host_path::HostPath;
+use crate::inside::Target;
 use crate::supervise::Listeners;
 
 /// What is said at the end of a run whose children may stay.
@@ -31,6 +32,10 @@ pub const RETIRE: &str = "\0retire";
 pub const KINDS: [u8; 4] = *b"upno";
 /// Each overlay, after those, in the order in which they were asked for. What the kernel works in for them is called as is said after a zero.
 pub const OVERLAY: u8 = b'c';
+/// What is said of a run whose mounts stand, after all that is protected in them.
+pub const BEGAN: &[u8] = b"began";
+/// How many of those are said at once: a path has up to 4096 bytes, and a packet holds 16 of the longest.
+const PROTECTED_AT_ONCE: usize = 15;
 /// Before why nothing is lent.
 pub const REFUSED: u8 = b'!';
 /// How long an answer may take.
@@ -102,7 +107,10 @@ impl Lease {
     pub fn began(&self, listeners: &Listeners, meanwhile: impl FnOnce()) -> io::Result<()> {
         let mounts = listeners.mounts.as_ref().ok_or_else(|| io::Error::other("no mounts of its own were made"))?;
         let both: Vec<_> = [Some(mounts), listeners.names.as_ref()].into_iter().flatten().map(AsFd::as_fd).collect();
-        packet::send(&self.0, b"began", &both)?;
+        for some in listeners.protected.chunks(PROTECTED_AT_ONCE) {
+            packet::send(&self.0, &protected(some), &[])?;
+        }
+        packet::send(&self.0, BEGAN, &both)?;
         meanwhile();
         packet::receive(&self.0).map(drop)
     }
@@ -141,6 +149,24 @@ impl Awaited {
             _ => Err(io::Error::other("no namespaces were lent")),
         }
     }
+}
+
+/// Files that are protected, each with a zero behind it: `m` before those that cannot be read either.
+fn protected(targets: &[Target]) -> Vec<u8> {
+    let mut said = Vec::new();
+    for target in targets {
+        said.push(if target.masked { b'm' } else { b'r' });
+        said.extend_from_slice(target.path.to_bytes_with_nul());
+    }
+    said
+}
+
+/// The same, as it was said.
+pub fn protected_of(said: &[u8]) -> impl Iterator<Item = Target> {
+    said.split_inclusive(|byte| *byte == 0).filter_map(|one| {
+        let (kind, path) = one.split_first()?;
+        Some(Target { path: CStr::from_bytes_with_nul(path).ok()?.to_owned(), masked: *kind == b'm' })
+    })
 }
 
 /// A run's name, and after a zero each its folders and their layers. Those that are to outlast a power cut it makes itself.

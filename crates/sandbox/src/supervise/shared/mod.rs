@@ -118,7 +118,14 @@ impl Shared {
     fn lend(&self, socket: &OwnedFd, asked: &Asked, book: &dyn Book) -> io::Result<()> {
         let name = &asked.run;
         let overlays = self.send(socket, asked)?;
-        let (_, descriptors) = packet::receive(socket)?;
+        let mut protected = Vec::new();
+        let descriptors = loop {
+            let (said, descriptors) = packet::receive(socket)?;
+            if said == lease::BEGAN {
+                break descriptors;
+            }
+            protected.extend(lease::protected_of(&said));
+        };
         let mut descriptors = descriptors.into_iter().map(File::from);
         // While it is open, no other mounts get the same number.
         let mounts = descriptors.next().ok_or_else(|| io::Error::other("no mounts"))?;
@@ -128,7 +135,7 @@ impl Shared {
         }
         book.began(name, number);
         let guarded = Mounts { user: Some(self.user.try_clone()?.into()), mounts: mounts.try_clone()?.into() };
-        let guard = Guard::begin(guarded)?;
+        let guard = Guard::begin(guarded, protected)?;
         let ended = packet::send(socket, b"known", &[]).and_then(|()| {
             if let Some(made) = overlays {
                 made.lent(number);
