@@ -6,7 +6,7 @@
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, StatVfsMountFlags, fstat, fstatvfs};
+use rustix::fs::{CWD, FileType, OFlags, StatVfsMountFlags, fstat, fstatvfs};
 use rustix::io::Errno;
 use rustix::mount::OpenTreeFlags;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -57,13 +57,10 @@ fn protect(target: &Target) -> Result<Fate, Errno> {
         Err(Errno::NOENT) => return Ok(Fate::Kept),
         found => found?,
     };
-    let mode = fstat(&found)?.st_mode;
-    let is_file = FileType::from_raw_mode(mode) == FileType::RegularFile;
-    // What covers a file that cannot be read gives nobody a right; where nothing can be written, another may have come in its place.
-    let covered = !target.masked || !is_file || Mode::from_raw_mode(mode).is_empty();
-    if covered && fstatvfs(&found)?.f_flag.contains(StatVfsMountFlags::RDONLY) {
+    if fstatvfs(&found)?.f_flag.contains(StatVfsMountFlags::RDONLY) {
         return Ok(Fate::Kept);
     }
+    let is_file = FileType::from_raw_mode(fstat(&found)?.st_mode) == FileType::RegularFile;
     let tree = if target.masked && is_file {
         // A device that cannot be opened.
         let tree = part_of(CWD, c"/dev/null", OpenTreeFlags::empty())?;
