@@ -81,6 +81,16 @@ fn a_result_may_come_before_a_run_in_the_background() {
 }
 
 /// A line that is moved to the background has its result while it runs.
+/// Whoever starts late finds nobody who would end what it leaves running.
+#[test]
+fn nothing_runs_once_its_session_is_over() {
+    let lab = lab("rows-over");
+    ask(&lab, "call-a", &json!({"command": "echo one"}));
+    lab.place.answer(&lab.place.payload("SessionEnd", r#","reason":"other""#));
+    let (code, said) = exec(&lab, "call-a");
+    assert!(code == Some(126) && said.contains("call `call-a` is over"), "{said}");
+}
+
 #[test]
 fn a_result_may_come_while_it_runs() {
     let lab = lab("rows-moved");

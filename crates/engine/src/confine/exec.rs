@@ -23,7 +23,7 @@ use super::strength::{self, StrengthError};
 use super::supervise::{CONFINED, SuperviseError, supervise};
 use crate::Home;
 use crate::session::SessionError;
-use crate::session::rows::event;
+use crate::session::rows::{SESSION_END, event};
 
 /// A line to run.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ pub enum ExecError {
         call: String,
     },
     /// It has run, or its result is there.
-    #[error("call `{call}` is over: what it was granted is for one run")]
+    #[error("call `{call}` is over: what it was granted is for one run, while its session goes on")]
     Over {
         /// The call.
         call: String,
@@ -120,12 +120,14 @@ struct Granted {
     after: u64,
 }
 
-/// The grant that the call's row says, and its order. A grant is for one run, before the call's result unless that comes while it runs.
+/// The grant that the call's row says, and its order. A grant is for one run, before the session's end and the call's result, unless that
+/// comes while it runs.
 fn order(store: &Store, line: &Line<'_>) -> Result<Granted, ExecError> {
     let not_granted = || ExecError::NotGranted { call: line.call.to_owned() };
     let (last, over, answered) = (Cell::new(0), Cell::new(false), Cell::new(None));
     let allows = |row: &Row| {
         last.set(last.get().max(row.sequence));
+        over.set(over.get() || event(row) == SESSION_END);
         if row.call_id.as_deref() != Some(line.call) {
             return false;
         }

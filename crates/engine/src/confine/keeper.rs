@@ -30,6 +30,7 @@ use super::traffic::{self, Seen, Traffic};
 use super::trust;
 use crate::Home;
 use crate::home::NoStateDir;
+use crate::session::rows::{SESSION_END, event};
 
 /// Their folder in the session's.
 const FOLDER: &str = "keepers";
@@ -198,6 +199,10 @@ fn start(recorder: &Recorder, order: &Order, all: &Path, folder: &Path) -> Resul
     if Lease::answers(folder, SOCKET) {
         // Another call has started it meanwhile.
         return Ok(());
+    }
+    if recorder.store.last_row(&recorder.session)?.is_some_and(|row| event(&row) == SESSION_END) {
+        // Nobody would end it.
+        return Err(KeeperError::Start("the session is over".to_owned()));
     }
     retire_but(all, Some(folder));
     let program = recorder.home.program.as_deref();
