@@ -26,6 +26,8 @@ use crate::inside::{Fate, Target, protect_again};
 use crate::plan::{NOTHING, Placed, Plan, What};
 use crate::sys::process::{Stack, run_within};
 
+/// When all files are looked at for the first time, if none is told to have changed before, in milliseconds: most commands have ended.
+const FIRST: i64 = 2;
 /// How often the files are looked at where the kernel tells of no changes, in milliseconds.
 const LOOK: i64 = 20;
 /// How often processes are gone through for one file.
@@ -116,14 +118,15 @@ fn watch_over(mounts: &Mounts, protected: Vec<Target>, over: &OwnedFd, replaced:
             number.is_ok_and(|number| folders.insert(number, parent).is_none())
         })
     });
-    let all: Vec<&PathBuf> = targets.keys().collect();
-    // What was replaced before it was watched.
-    again(mounts, space, &targets, &all, replaced)?;
-    // Of one that nobody can look at, nothing is known to have changed.
-    let unseen = std::mem::take(&mut replaced.lost);
-    let all: Vec<&PathBuf> = all.into_iter().filter(|path| !unseen.contains(*path)).collect();
-    let pause = told.is_none().then_some(Timespec { tv_sec: 0, tv_nsec: LOOK * 1_000_000 });
+    // Those that can be looked at, once all were.
+    let mut known: Option<Vec<&PathBuf>> = None;
     loop {
+        let pause = match (&known, &told) {
+            (None, _) => Some(FIRST),
+            (Some(_), None) => Some(LOOK),
+            (Some(_), Some(_)) => None,
+        };
+        let pause = pause.map(|milliseconds| Timespec { tv_sec: 0, tv_nsec: milliseconds * 1_000_000 });
         let mut sources = [PollFd::new(over, PollFlags::IN), PollFd::new(told.as_ref().unwrap_or(over), PollFlags::IN)];
         match poll(&mut sources, pause.as_ref()) {
             Err(Errno::INTR) => continue,
@@ -133,12 +136,23 @@ fn watch_over(mounts: &Mounts, protected: Vec<Target>, over: &OwnedFd, replaced:
         if !sources[0].revents().is_empty() {
             return Ok(());
         }
-        let changed = match &told {
-            Some(told) => changed(told, &folders, &targets)?,
-            None => all.clone(),
-        };
-        if !changed.is_empty() {
-            again(mounts, space, &targets, &changed, replaced)?;
+        let changed = told.as_ref().map(|told| changed(told, &folders, &targets)).transpose()?;
+        match &known {
+            // What was replaced before it was watched nobody tells.
+            None => {
+                let mut all: Vec<&PathBuf> = targets.keys().collect();
+                again(mounts, space, &targets, &all, replaced)?;
+                // Of one that nobody can look at, nothing is known to have changed.
+                let unseen = std::mem::take(&mut replaced.lost);
+                all.retain(|path| !unseen.contains(*path));
+                known = Some(all);
+            }
+            Some(all) => {
+                let changed = changed.unwrap_or_else(|| all.clone());
+                if !changed.is_empty() {
+                    again(mounts, space, &targets, &changed, replaced)?;
+                }
+            }
         }
     }
 }
