@@ -60,7 +60,7 @@ pub enum ExecError {
         /// The call.
         call: String,
     },
-    /// It has run, or its result is there.
+    /// It has run, or its result is there, or its session is over.
     #[error("call `{call}` is over: what it was granted is for one run, while its session goes on")]
     Over {
         /// The call.

@@ -21,7 +21,7 @@ pub struct Lending {
     pub plan: Plan,
     /// Room for trees that are taken, as many as the plan says.
     pub slots: Vec<Option<OwnedFd>>,
-    /// Slots of those that come with [`Message::Lent`].
+    /// Slots of those that come with [`crate::message::Message::Lent`].
     pub lent: Vec<usize>,
     /// Room for overlays.
     pub layers: Vec<Option<OwnedFd>>,

@@ -280,6 +280,7 @@ fn terminals() -> Result<OwnedFd, Errno> {
     fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
+/// Makes them.
 pub(super) fn own_tree(plan: &Plan, other_user: bool) -> Result<OwnTree, Failed> {
     let tree = empty_tree(plan).at(Step::Make)?;
     // What the caller has taken for the command is of use in an overlay only where it is attached here.

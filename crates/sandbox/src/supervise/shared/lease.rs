@@ -36,8 +36,6 @@ pub const OVERLAY: u8 = b'c';
 pub const BEGAN: &[u8] = b"began";
 /// How many of those are said at once: a path has up to 4096 bytes, and a packet holds 16 of the longest.
 const PROTECTED_AT_ONCE: usize = 15;
-/// Before why nothing is lent.
-pub const REFUSED: u8 = b'!';
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How many may wait.
@@ -129,9 +127,6 @@ impl Awaited {
     /// Waits for the answer.
     pub fn lent(self) -> io::Result<Joined> {
         let (said, descriptors) = packet::receive(&self.0)?;
-        if let Some((&REFUSED, why)) = said.split_first() {
-            return Err(io::Error::other(String::from_utf8_lossy(why).into_owned()));
-        }
         let (which, work) = split_once(&said);
         let mut joined = [const { None }; 4];
         let mut trees = Vec::new();

@@ -166,17 +166,11 @@ impl Shared {
         let lent = lease::KINDS.into_iter().zip(all).filter_map(|(kind, lent)| Some((kind, lent?.as_fd())));
         let (mut said, mut lent): (Vec<u8>, Vec<_>) = lent.unzip();
         let can_be_sent = lent.len() + asked.layered.len() <= packet::DESCRIPTORS;
-        if asked.layered.is_empty() || !can_be_sent {
+        let wanted = Some(&asked.layered).filter(|layered| !layered.is_empty() && can_be_sent);
+        // Where that fails, whoever asked makes them itself, and says what it could not do.
+        let Some(made) = wanted.and_then(|layered| self.maker.take(layered).ok()) else {
             packet::send(socket, &said, &lent)?;
             return Ok(None);
-        }
-        let made = match self.maker.take(&asked.layered) {
-            Ok(made) => made,
-            Err(error) => {
-                let why = format!("{}{error}", char::from(lease::REFUSED));
-                packet::send(socket, why.as_bytes(), &[])?;
-                return Err(io::Error::other(error));
-            }
         };
         let (work, trees) = made.parts();
         said.extend(trees.iter().map(|_| lease::OVERLAY));

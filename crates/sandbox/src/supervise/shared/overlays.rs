@@ -56,7 +56,7 @@ impl Maker {
     /// Makes those for the next run.
     pub fn provide(&self, layered: &[Layered]) {
         if !layered.is_empty() && self.spare().is_none() {
-            // Where that fails, the next run is told why when it asks.
+            // Where that fails, it is tried again when the next run asks.
             *self.spare() = self.make(layered).ok();
         }
     }
