@@ -49,7 +49,7 @@ fn main() {
     let confined = |confinement: &Confinement| {
         let command = Command::new("/bin/true", []);
         let grant = Grant::of(&Decision::from_reasons(Vec::new()), confinement.digest(), "true").unwrap();
-        run(&grant, confinement, command, host, Ok).unwrap();
+        run(&grant, confinement, command, host, Ok, || ()).unwrap();
     };
     let plain = || assert!(std::process::Command::new("/bin/true").status().unwrap().success());
     let mut times = [const { Vec::new() }; 5];

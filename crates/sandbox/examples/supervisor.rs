@@ -16,7 +16,9 @@ use std::process::exit;
 use order::Order;
 use writ_core::{Decision, json};
 use writ_policy::Grant;
-use writ_sandbox::{Asked, Command, Connected, End, Features, Host, RunError, Suite, attack, run, self_test};
+use writ_sandbox::{
+    Asked, Command, Connected, End, Features, Host, Listeners, RunError, Suite, attack, run, self_test,
+};
 
 fn main() {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -39,7 +41,7 @@ fn main() {
     let command = Command::new(order.program, order.arguments.into_iter().map(OsString::from));
     let command = Command { watched: true, ..command };
     let grant = Grant::of(&Decision::from_reasons(Vec::new()), order.confinement.digest(), "a test").unwrap();
-    let result = run(&grant, &order.confinement, command, host, |listeners| {
+    let ready = |listeners: Listeners| {
         let answer = listeners.http.map(|http| {
             std::thread::spawn(move || {
                 let (mut connection, _) = http.accept().unwrap();
@@ -63,7 +65,8 @@ fn main() {
             });
         }
         Ok(answer)
-    });
+    };
+    let result = run(&grant, &order.confinement, command, host, ready, || ());
     match result {
         Ok(outcome) => {
             for refused in outcome.refused.iter().filter(|_| order.told) {

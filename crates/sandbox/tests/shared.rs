@@ -66,7 +66,7 @@ impl Lab {
         };
         let host = Host { features: &self.features, state: &self.world.state };
         let grant = Grant::of(&Decision::from_reasons(Vec::new()), confinement.digest(), line).unwrap();
-        let ran = run(&grant, confinement, command, host, |listeners| lease.began(&listeners, || ())).unwrap();
+        let ran = run(&grant, confinement, command, host, |listeners| lease.began(&listeners), || ()).unwrap();
         let stays = confinement.survivors == Survivors::Stay && matches!(ran.end, End::Exited(_));
         assert_eq!(lease.end(stays, ran.watched, || ()).unwrap(), b"run");
         let mut said = String::new();

@@ -4,6 +4,7 @@
 //! written after the kernel took it, with the level it took it at.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::io;
 use std::net::TcpListener;
@@ -121,7 +122,7 @@ pub fn supervise<T>(
     command.observer = Some(seen_to_change.observer());
     let noting = command.noted;
     let mounts = level >= Level::Namespaces;
-    let around = Around { recorder, grant, order, confinement: &confinement, host, mounts };
+    let around = Around { recorder, grant, order, confinement: &confinement, host, mounts, known: OnceCell::new() };
     let Carried { mut ran, lease, traffic, certificate } = match order.shared {
         Some(shared) => around.shared(shared, &command)?,
         None => around.alone(command, beside)?,
@@ -158,7 +159,7 @@ pub fn supervise<T>(
             // The digest of the order, which was granted by it.
             order: grant.confinement(),
             level,
-            features: Digest::of(json::to_canonical(&features).as_bytes()),
+            features: around.features(),
             ended,
             after: recorder.after,
             milliseconds: u64::try_from(ran.took.as_millis()).unwrap_or(u64::MAX),
@@ -197,6 +198,8 @@ struct Around<'a> {
     host: Host<'a>,
     /// Whether anything can be mounted.
     mounts: bool,
+    /// The digest of the machine's features.
+    known: OnceCell<Digest>,
 }
 
 /// A run that was carried out.
@@ -209,6 +212,16 @@ struct Carried {
 }
 
 impl Around<'_> {
+    /// What the run's row needs, as far as it is known before it has ended.
+    fn rehearse(&self) {
+        self.features();
+        session::rehearse(&self.recorder.store, &self.recorder.session);
+    }
+
+    fn features(&self) -> Digest {
+        *self.known.get_or_init(|| Digest::of(json::to_canonical(self.host.features).as_bytes()))
+    }
+
     /// In what the session's calls share. Where that ends before the command began, it is asked for again.
     fn shared(&self, shared: Digest, command: &Command) -> Result<Carried, SuperviseError> {
         let mut tries = 0;
@@ -216,10 +229,8 @@ impl Around<'_> {
             let (lease, namespaces, certificate) = keeper::borrow(self.recorder, self.order, shared)?;
             let shown = trust::shown(&self.order.trust, certificate.as_ref());
             let command = Command { shared: Some(namespaces), shown, ..command.again()? };
-            let began = |listeners: Listeners| {
-                lease.began(&listeners, || session::remember(&self.recorder.store, &self.recorder.session))
-            };
-            match writ_sandbox::run(self.grant, self.confinement, command, self.host, began) {
+            let began = |listeners: Listeners| lease.began(&listeners);
+            match writ_sandbox::run(self.grant, self.confinement, command, self.host, began, || self.rehearse()) {
                 Err(error) if error.is_before_command() && tries < RETRIES => {
                     tries += 1;
                     drop(lease);
@@ -249,13 +260,14 @@ impl Around<'_> {
             bare::show(&self.order.trust, shown, &mut command, &mut confinement)?
         };
         let traffic = Arc::new(Traffic::of(self.recorder.clone()));
-        let ran = writ_sandbox::run(self.grant, &confinement, command, self.host, |mut listeners| {
+        let ready = |mut listeners: Listeners| {
             let beside = beside(listeners.hooks.take())?;
             // Only now: the first process inside began as a copy of this one.
             let values = secrets::values(&self.order.sources, &self.recorder.home).map_err(io::Error::other)?;
             let serving = traffic::serve(self.order, listeners, (values, authority), &traffic, None);
             Ok((serving.map_err(io::Error::other)?, beside))
-        })?;
+        };
+        let ran = writ_sandbox::run(self.grant, &confinement, command, self.host, ready, || ())?;
         Ok(Carried { ran, lease: None, traffic: Some(traffic), certificate })
     }
 }

@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use writ_clients::Client;
 use writ_clients::transcript::TranscriptError;
-use writ_core::json::{self, Value};
+use writ_core::json;
 use writ_core::secret::mask_id;
 use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::row::{Draft, Row, RowDecision};
@@ -47,7 +47,7 @@ pub type Rules = BTreeMap<String, Digest>;
 /// Largest of them, in bytes.
 pub const MAX_RULE: u64 = 1 << 20;
 
-pub use open::{PUBLIC_KEY, remember};
+pub use open::{PUBLIC_KEY, rehearse};
 pub use policy::{Wanted, confined_repository, kept_policy, stands};
 
 /// What the id of a session's record ends in where no policy governs and only claims are kept. A policy that comes to govern
@@ -198,10 +198,7 @@ impl<'a> Session<'a> {
                 *word = masked;
             }
         }
-        let carried = rows::Carried { recovered: self.guard.recovered().map(ToString::to_string), state: &self.state };
-        if let (Value::Object(detail), Value::Object(carried)) = (&mut draft.detail, json::to_value(&carried)) {
-            detail.extend(carried);
-        }
+        rows::Carried { recovered: self.guard.recovered().map(ToString::to_string), state: &self.state }.by(&mut draft);
         draft
     }
 

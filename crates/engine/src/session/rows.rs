@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use writ_clients::Client;
 use writ_core::json::{self, Value};
 use writ_core::{Digest, Event, SessionId, visible};
-use writ_evidence::row::Row;
+use writ_evidence::row::{Draft, Row};
 
 use super::state::State;
 use crate::governing::layers::Caller;
@@ -155,6 +155,15 @@ pub struct Carried<'a> {
     pub recovered: Option<String>,
     /// The state after this row.
     pub state: &'a State,
+}
+
+impl Carried<'_> {
+    /// Has a row carry it on.
+    pub fn by(&self, draft: &mut Draft) {
+        if let (Value::Object(detail), Value::Object(carried)) = (&mut draft.detail, json::to_value(self)) {
+            detail.extend(carried);
+        }
+    }
 }
 
 /// The client of a session that was recorded by its genesis row's detail, or the name that nobody here knows.

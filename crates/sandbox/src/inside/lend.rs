@@ -1,7 +1,7 @@
-//! The process that makes overlays for runs which share namespaces.
+//! The process that makes mounts for runs which share namespaces.
 //!
 //! Owns mounts in which nothing runs: what is made there is handed over detached, and they end with it. Refuses to start anything. Its
-//! invariant: an overlay is made by the same steps as where the run's first process makes it.
+//! invariant: they are made by the same steps as where the run's first process makes them.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -9,6 +9,7 @@ use rustix::fs::CWD;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
+use super::mounts::OwnTree;
 use super::{At, Failed, NOT_BUILT, become_user, mounts, tell_failure, tell_ready};
 use crate::message::Step;
 use crate::plan::Plan;
@@ -25,6 +26,8 @@ pub struct Lending {
     pub lent: Vec<usize>,
     /// Room for overlays.
     pub layers: Vec<Option<OwnedFd>>,
+    /// Room for what is taken for a tree of a run's own, and that.
+    pub tree: Option<(Vec<Option<OwnedFd>>, Plan)>,
     /// The user and group to become, for a caller that is root.
     pub become_user: Option<(u32, u32)>,
 }
@@ -51,9 +54,11 @@ fn make(lending: &mut Lending, user: &OwnedFd, socket: &OwnedFd) -> Result<(), F
     set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Tie)?;
     let private = Attributes { propagation: libc::MS_PRIVATE, ..Attributes::default() };
     set_recursively(CWD, c"/", private).at(Step::Private)?;
-    let Lending { plan, slots, lent, layers, become_user } = lending;
-    let own = mounts::own_tree(plan, become_user.is_some())?;
+    let Lending { plan, slots, lent, layers, tree, become_user } = lending;
+    let own = OwnTree::new(plan, become_user.is_some())?;
     mounts::take_all(plan, lent, slots, socket)?;
     mounts::overlays(plan, slots, layers, (own.tree.as_fd(), own.attached))?;
-    tell_ready(socket, layers)
+    // Where that fails, the run's first process makes it, and says what it could not do.
+    let tree = tree.as_mut().and_then(|(slots, plan)| mounts::furnished_tree(plan, slots).ok());
+    tell_ready(socket, &mut layers.iter().chain([&tree]))
 }

@@ -46,6 +46,8 @@ pub struct Orders {
     pub lent: Vec<usize>,
     /// The same for overlays.
     pub layers: Vec<Option<OwnedFd>>,
+    /// The tree of its own, where it was made before.
+    pub tree: Option<OwnedFd>,
     /// The user and group to become, for a caller that is root.
     pub become_user: Option<(u32, u32)>,
     /// Whether it is in namespaces of its own.
@@ -147,7 +149,7 @@ fn live(orders: &mut Orders, socket: &OwnedFd) -> Result<i32, Failed> {
         set_child_subreaper(Some(getpid())).at(Step::Tie)?;
         [const { None }; DESCRIPTORS]
     };
-    tell_ready(socket, &listeners)?;
+    tell_ready(socket, &mut listeners.iter())?;
     drop(listeners);
     // Nobody of the same user inside can look into this process, or the command's before it is another program.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Identity)?;
@@ -168,10 +170,10 @@ fn live(orders: &mut Orders, socket: &OwnedFd) -> Result<i32, Failed> {
 }
 
 /// Says that what was to be made stands, and hands it over.
-fn tell_ready(socket: &OwnedFd, made: &[Option<OwnedFd>]) -> Result<(), Failed> {
+fn tell_ready(socket: &OwnedFd, made: &mut dyn Iterator<Item = &Option<OwnedFd>>) -> Result<(), Failed> {
     let mut handles = [socket.as_fd(); DESCRIPTORS];
     let mut count = 0;
-    for (handle, made) in handles.iter_mut().zip(made.iter().flatten()) {
+    for (handle, made) in handles.iter_mut().zip(made.flatten()) {
         *handle = made.as_fd();
         count += 1;
     }

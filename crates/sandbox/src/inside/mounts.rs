@@ -47,9 +47,11 @@ pub fn build(
     let private = Attributes { propagation: libc::MS_PRIVATE, ..Attributes::default() };
     set_recursively(CWD, c"/", private).at(Step::Private)?;
     let processes = if orders.fresh_proc { Some(processes().at(Step::Proc)?) } else { None };
-    let terminals = terminals().at(Step::Terminals)?;
     let old_root = open(c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).at(Step::Root)?;
-    let OwnTree { tree, attached, copy } = own_tree(&orders.plan, orders.become_user.is_some())?;
+    let OwnTree { tree, attached, copy } = match orders.tree.take() {
+        Some(tree) => OwnTree { tree, attached: false, copy: None },
+        None => OwnTree::new(&orders.plan, orders.become_user.is_some())?,
+    };
     meanwhile()?;
     // What is made outside is not needed before.
     take_all(&orders.plan, &orders.lent, &mut orders.slots, socket)?;
@@ -61,10 +63,8 @@ pub fn build(
         let read_only = Attributes { set: READ_ONLY | NO_SETUID | NO_DEVICES, ..Attributes::default() };
         set_recursively(CWD, c"/", read_only).at(Step::ReadOnly)?;
     }
-    let ready = Ready { slots: &orders.slots, layers: &orders.layers, tree: tree.as_fd(), processes, terminals };
-    for (item, placed) in orders.plan.placed.iter().enumerate() {
-        ready.place(placed).map_err(|(step, error)| (step, error, item))?;
-    }
+    let ready = Ready { slots: &orders.slots, layers: &orders.layers, tree: tree.as_fd(), processes, folder: None };
+    ready.place_all(&orders.plan)?;
     // The tree of its own lies over the old root, which lies over the new one: whatever is left there is what `..` leads to.
     if attached {
         leave(&tree).at(Step::Root)?;
@@ -81,11 +81,17 @@ struct Ready<'a> {
     layers: &'a [Option<OwnedFd>],
     tree: BorrowedFd<'a>,
     processes: Option<OwnedFd>,
-    terminals: OwnedFd,
+    /// The folder in which something was covered last, by its path.
+    folder: Option<(&'a [u8], OwnedFd)>,
 }
 
-impl Ready<'_> {
-    fn place(&self, placed: &Placed) -> Result<(), (Step, Errno)> {
+impl<'a> Ready<'a> {
+    fn place_all(mut self, plan: &'a Plan) -> Result<(), Failed> {
+        let mut all = plan.placed.iter().enumerate();
+        all.try_for_each(|(item, placed)| self.place(placed).map_err(|(step, error)| (step, error, item)))
+    }
+
+    fn place(&mut self, placed: &'a Placed) -> Result<(), (Step, Errno)> {
         let place = |error| (Step::Place, error);
         match &placed.what {
             What::Taken { slot, writable, device, .. } => {
@@ -116,16 +122,34 @@ impl Ready<'_> {
                 put_on(tree.as_fd(), target.as_fd()).map_err(place)
             }
             What::Cover { by, reserve } => {
-                let Some(target) = find(&placed.target, *reserve)? else { return Ok(()) };
                 let tree = part(self.tree, by).map_err(place)?;
+                if self.cover(tree.as_fd(), &placed.target).is_ok() {
+                    return Ok(());
+                }
+                let Some(target) = find(&placed.target, *reserve)? else { return Ok(()) };
                 put_on(tree.as_fd(), target.as_fd()).map_err(place)
             }
             What::Processes => match &self.processes {
                 Some(processes) => put(processes.as_fd(), &placed.target).map_err(place),
                 None => Err((Step::Proc, Errno::BADF)),
             },
-            What::Terminals => put(self.terminals.as_fd(), &placed.target).map_err(place),
+            What::Terminals => {
+                let terminals = terminals().map_err(|error| (Step::Terminals, error))?;
+                put(terminals.as_fd(), &placed.target).map_err(place)
+            }
         }
+    }
+
+    /// Lays it over what is there, a link itself too. Places that come one after the other are mostly in one folder, which is looked for once.
+    fn cover(&mut self, tree: BorrowedFd<'_>, target: &'a CStr) -> Result<(), Errno> {
+        let (path, name) = split(target)?;
+        let folder = match self.folder.take_if(|(known, _)| *known == path) {
+            Some(known) => known,
+            None => (path, find_now(Path::of(path)?.as_c_str()?, OFlags::DIRECTORY)?),
+        };
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        let (_, folder) = self.folder.insert(folder);
+        move_mount(tree, EMPTY, folder, name, flags)
     }
 }
 
@@ -137,6 +161,10 @@ pub(super) fn take_all(
     socket: &OwnedFd,
 ) -> Result<(), Failed> {
     receive_lent(lent, slots, socket)?;
+    take_rest(plan, slots)
+}
+
+fn take_rest(plan: &Plan, slots: &mut [Option<OwnedFd>]) -> Result<(), Failed> {
     for (item, (path, slot)) in plan.taken.iter().zip(slots).enumerate() {
         if let (Some(path), None) = (path, &slot) {
             *slot = Some(take(path).item(Step::Take, item)?);
@@ -172,9 +200,9 @@ pub(super) fn copy(place: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     part_of(place, EMPTY, OpenTreeFlags::AT_RECURSIVE)
 }
 
-/// A detached copy of one part of the tree of its own.
+/// A detached copy of one part of the tree of its own, with what is mounted there.
 fn part(tree: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd, Errno> {
-    part_of(tree, path, OpenTreeFlags::empty())
+    part_of(tree, path, OpenTreeFlags::AT_RECURSIVE)
 }
 
 pub(super) fn part_of(place: BorrowedFd<'_>, path: &CStr, flags: OpenTreeFlags) -> Result<OwnedFd, Errno> {
@@ -222,7 +250,7 @@ fn find(path: &CStr, reserve: Option<Reserve>) -> Result<Option<OwnedFd>, (Step,
 
 fn make_reserve(path: &CStr, reserve: Reserve) -> Result<(), Errno> {
     let (parent, name) = split(path)?;
-    let parent = find_now(parent.as_c_str()?, OFlags::DIRECTORY)?;
+    let parent = find_now(Path::of(parent)?.as_c_str()?, OFlags::DIRECTORY)?;
     let made = match reserve {
         Reserve::Folder => mkdirat(&parent, name, Mode::from_raw_mode(0o755)),
         Reserve::File => mknodat(&parent, name, FileType::Socket, Mode::empty(), 0),
@@ -238,28 +266,31 @@ fn make_reserve(path: &CStr, reserve: Reserve) -> Result<(), Errno> {
     }
 }
 
-/// The folder of a path, without memory of its own.
-struct Parent {
+/// A path with a zero byte at its end, without memory of its own.
+struct Path {
     bytes: [u8; libc::PATH_MAX as usize],
     length: usize,
 }
 
-impl Parent {
+impl Path {
+    fn of(path: &[u8]) -> Result<Self, Errno> {
+        let mut bytes = [0; libc::PATH_MAX as usize];
+        bytes.get_mut(..path.len()).ok_or(Errno::NAMETOOLONG)?.copy_from_slice(path);
+        Ok(Self { bytes, length: path.len() })
+    }
+
     fn as_c_str(&self) -> Result<&CStr, Errno> {
         let bytes = self.bytes.get(..=self.length).ok_or(Errno::NAMETOOLONG)?;
         CStr::from_bytes_with_nul(bytes).ok().ok_or(Errno::INVAL)
     }
 }
 
-fn split(path: &CStr) -> Result<(Parent, &CStr), Errno> {
+/// The folder of a path, and the name there.
+fn split(path: &CStr) -> Result<(&[u8], &CStr), Errno> {
     let bytes = path.to_bytes_with_nul();
     let slash = bytes.iter().rposition(|byte| *byte == b'/').ok_or(Errno::INVAL)?;
     let name = bytes.get(slash + 1..).and_then(|name| CStr::from_bytes_with_nul(name).ok()).ok_or(Errno::INVAL)?;
-    let length = slash.max(1);
-    let mut parent = Parent { bytes: [0; libc::PATH_MAX as usize], length };
-    let from = bytes.get(..length).ok_or(Errno::INVAL)?;
-    parent.bytes.get_mut(..length).ok_or(Errno::NAMETOOLONG)?.copy_from_slice(from);
-    Ok((parent, name))
+    Ok((bytes.get(..slash.max(1)).ok_or(Errno::INVAL)?, name))
 }
 
 /// `/proc` of the namespace of processes this one begins.
@@ -280,26 +311,46 @@ fn terminals() -> Result<OwnedFd, Errno> {
     fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
-/// Makes them.
-pub(super) fn own_tree(plan: &Plan, other_user: bool) -> Result<OwnTree, Failed> {
-    let tree = empty_tree(plan).at(Step::Make)?;
-    // What the caller has taken for the command is of use in an overlay only where it is attached here.
-    let lent = other_user && !plan.layers.is_empty();
-    let copy = if lent { None } else { part(tree.as_fd(), EMPTY).ok() };
-    let attached = copy.is_none();
-    if attached {
-        put(tree.as_fd(), c"/").at(Step::Make)?;
+impl OwnTree {
+    /// Makes one. It is attached where its parts could not be copied else.
+    pub(super) fn new(plan: &Plan, other_user: bool) -> Result<Self, Failed> {
+        let tree = own_tree(plan)?;
+        // What the caller has taken for the command is of use in an overlay only where it is attached here.
+        let lent = other_user && !plan.layers.is_empty();
+        let copy = if lent { None } else { part_of(tree.as_fd(), EMPTY, OpenTreeFlags::empty()).ok() };
+        let attached = copy.is_none();
+        if attached {
+            put(tree.as_fd(), c"/").at(Step::Make)?;
+        }
+        Ok(Self { tree, attached, copy })
     }
+}
+
+/// Makes them. After that nothing changes there, but in parts that are to be written.
+fn own_tree(plan: &Plan) -> Result<OwnedFd, Failed> {
+    let tree = empty_tree(plan).at(Step::Make)?;
     // The caller's mask for new files does not count here.
     let mask = umask(Mode::empty());
     let mut all = plan.made.iter().enumerate();
     let made = all.try_for_each(|(item, made)| make(tree.as_fd(), made).item(Step::Make, item));
     umask(mask);
     made?;
-    Ok(OwnTree { tree, attached, copy })
+    // Its parts are copied with this, so none of them needs it again.
+    change(tree.as_fd(), READ_ONLY | NO_SETUID | NO_DEVICES).at(Step::Make)?;
+    Ok(tree)
 }
 
-/// Folders whose changes go to a layer, and whether the tree of its own is attached now. After them nothing changes in that.
+/// The same with all that is mounted in it for any run, to be handed over. Kernels before 6.15 mount nothing in what is attached nowhere, and
+/// later ones let nobody else copy parts of what was.
+pub(super) fn furnished_tree(plan: &Plan, slots: &mut [Option<OwnedFd>]) -> Result<OwnedFd, Failed> {
+    let tree = own_tree(plan)?;
+    fchdir(&tree).at(Step::Make)?;
+    take_rest(plan, slots)?;
+    Ready { slots, layers: &[], tree: tree.as_fd(), processes: None, folder: None }.place_all(plan)?;
+    Ok(tree)
+}
+
+/// Folders whose changes go to a layer, and whether the tree of its own is attached now.
 pub(super) fn overlays(
     plan: &Plan,
     slots: &[Option<OwnedFd>],
@@ -317,8 +368,6 @@ pub(super) fn overlays(
         }
         *place = Some(made.item(Step::Overlay, item)?);
     }
-    // Its parts are copied with this, so none of them needs it again.
-    change(tree, READ_ONLY | NO_SETUID | NO_DEVICES).at(Step::Make)?;
     Ok(attached)
 }
 

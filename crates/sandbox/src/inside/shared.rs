@@ -44,7 +44,7 @@ fn live(base: &Base, socket: &OwnedFd) -> Result<(), Failed> {
     set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Tie)?;
     chdir(c"/").at(Step::Root)?;
     let listeners = network::open(&base.network)?;
-    tell_ready(socket, &listeners)?;
+    tell_ready(socket, &mut listeners.iter())?;
     drop(listeners);
     // Until then the keeper opens what stands for the namespaces.
     expect(socket, Message::Go)?;

@@ -9,6 +9,7 @@ mod bare;
 mod places;
 mod resolve;
 mod steps;
+mod tree;
 mod written;
 
 use std::collections::BTreeSet;
@@ -127,7 +128,7 @@ pub struct MountPoint {
 }
 
 /// Something made in the sandbox's own tree.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Made {
     /// Where, from the tree's top.
     pub path: CString,
@@ -136,7 +137,7 @@ pub struct Made {
 }
 
 /// What is made.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MadeKind {
     /// A folder with this mode.
     Folder(u32),
@@ -158,7 +159,7 @@ pub struct Placed {
 }
 
 /// What is put in a place.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// A tree that was taken.
     Taken {

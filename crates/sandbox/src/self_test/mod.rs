@@ -21,7 +21,7 @@ use writ_core::json;
 use crate::attack::{BEYOND_A_KERNEL, LATER, Suite, TOLD_OUTSIDE, World, list};
 use crate::confinement::{Confinement, Network, Reading, UnixSockets};
 use crate::features::Level;
-use crate::supervise::{self, Command, End, Host, RunError};
+use crate::supervise::{self, Command, End, Host, Listeners, RunError};
 
 use ground::Ground;
 
@@ -116,11 +116,12 @@ pub fn self_test(
         output: Some(OwnedFd::from(write)),
         ..Command::new("self-test", arguments.iter().cloned().chain([text(&world)]))
     };
-    let outcome = supervise::carry_out(&tested, command, host, |listeners| {
+    let ready = |listeners: Listeners| {
         // Sockets are given, so that what is done with them is attacked too.
         listeners.connected.iter().for_each(|connected| connected.received_by(|_asked| Ok(())));
         Ok(())
-    });
+    };
+    let outcome = supervise::carry_out(&tested, command, host, ready, || ());
     ground::clear(confinement);
     let outcome = outcome?;
     let attacked = done(read)?.filter(|_| outcome.end == End::Exited(0)).ok_or(SelfTestError::Unfinished("inside"))?;

@@ -150,6 +150,8 @@ pub struct Listeners {
     pub names: Option<OwnedFd>,
     /// There, what has mounts of its own that protect it.
     protected: Vec<Target>,
+    /// There, the tree that it had to make itself, in words.
+    tree: Option<Vec<u8>>,
 }
 
 /// How a run ended.
@@ -230,17 +232,18 @@ pub fn read_now(pipe: impl AsFd, most: usize) -> io::Result<Vec<u8>> {
 }
 
 /// Runs a command in a confinement and waits for its end. `ready` gets the listening sockets before the command starts; what it gives is
-/// kept until the run has ended. Whoever has no grant cannot call it; that the grant covers this run is for the holder to have seen, who
-/// knows what else it was granted with.
+/// kept until the run has ended. `meanwhile` is done once the command runs. Whoever has no grant cannot call it; that the grant covers this
+/// run is for the holder to have seen, who knows what else it was granted with.
 pub fn run<T>(
     _grant: &Grant,
     confinement: &Confinement,
     command: Command,
     host: Host<'_>,
     ready: impl FnOnce(Listeners) -> io::Result<T>,
+    meanwhile: impl FnOnce(),
 ) -> Result<Outcome, RunError> {
     prepare::without_folders()?;
-    carry_out(confinement, command, host, ready)
+    carry_out(confinement, command, host, ready, meanwhile)
 }
 
 /// The same without a grant, for this crate's own programs.
@@ -249,6 +252,7 @@ pub fn carry_out<T>(
     command: Command,
     host: Host<'_>,
     ready: impl FnOnce(Listeners) -> io::Result<T>,
+    meanwhile: impl FnOnce(),
 ) -> Result<Outcome, RunError> {
     let (program, observer) = (command.program.clone(), command.observer.clone());
     let (telling, noting) = (command.watched, command.noted);
@@ -257,7 +261,7 @@ pub fn carry_out<T>(
     // Held back from here on, so that threads the caller starts in `ready` leave them to this one.
     let before = forwarded.block().map_err(outside("hold signals back"))?;
     let restore = Restore(before);
-    let (prepared, mut orders, mut names) = prepare::prepare(confinement, command, host, (before, ignored))?;
+    let (mut prepared, mut orders, mut names) = prepare::prepare(confinement, command, host, (before, ignored))?;
     let signals = forwarded.descriptor().map_err(outside("receive signals"))?;
     let group = Group::new(&confinement.limits)?;
     let started = Instant::now();
@@ -287,6 +291,7 @@ pub fn carry_out<T>(
         }
         listeners.names = names.shared().map_err(|error| RunError::Outside("share the record of names", error))?;
         listeners.protected = std::mem::take(&mut protected);
+        listeners.tree = prepared.tree.take();
     }
     // What the caller holds from here on is in no core and in nobody's reach.
     let closed = Closed::now().map_err(outside("close this process"))?;
@@ -300,6 +305,7 @@ pub fn carry_out<T>(
     let seeing = Seeing { given, noting, observer, sockets };
     let watch = listener.map(|listener| Watch::begin(listener, seeing)).transpose();
     let watch = watch.map_err(|error| RunError::Outside("start a thread", error))?;
+    meanwhile();
     let deadline = confinement.limits.wall_time.map(|limit| started + Duration::from_millis(limit));
     let alone = orders.join.as_ref().is_some_and(Join::shares_processes);
     let run = watch::Run { socket: &ours, signals: &signals, sandbox: &sandbox, command: handle, deadline, alone };

@@ -11,6 +11,7 @@ use landlock::{
 use rustix::fs::{FileType, fstat};
 use rustix::process::Resource;
 use seccompiler::sock_filter;
+use writ_core::Digest;
 
 use super::identity::{self, Who};
 use super::reserved::Names;
@@ -33,6 +34,8 @@ pub struct Prepared {
     pub owners: Option<OwnedFd>,
     /// What the folders are called that the kernel works in for its overlays.
     pub work: String,
+    /// The tree of its own that it has to make itself, in words, where another could have made it.
+    pub tree: Option<Vec<u8>>,
 }
 
 /// Refuses to hand a folder in: it belongs to the mounts outside.
@@ -84,6 +87,8 @@ pub fn prepare(
     if lent.is_some() {
         plan.without_layers();
     }
+    let lent_tree = shared.as_mut().map(|shared| shared.tree.take());
+    let (tree, wanted) = lent_tree.map(|lent| own_tree(&mut plan, lent)).unwrap_or_default();
     let (work, layers) = lent.unwrap_or_else(|| (work(), plan.layers.iter().map(|_| None).collect()));
     let text = |text: OsString| CString::new(text.into_vec());
     let arguments: Result<Vec<CString>, _> =
@@ -96,6 +101,7 @@ pub fn prepare(
         lent: identity::lent(&identity, &plan),
         slots: plan.taken.iter().map(|_| None).collect(),
         layers,
+        tree,
         plan,
         become_user: identity.other.then_some((identity.uid, identity.gid)),
         namespaces,
@@ -119,13 +125,25 @@ pub fn prepare(
         environment: Texts::new(environment::texts(&variables)),
         stack: Some(Stack::new()),
     };
-    Ok((Prepared { namespaces: made, identity, owners, work }, orders, names))
+    Ok((Prepared { namespaces: made, identity, owners, work, tree: wanted }, orders, names))
 }
 
 /// Overlays that were lent, as the plan has them; nothing where it has others.
 fn in_order(trees: Vec<OwnedFd>, plan: &Plan) -> Option<Vec<Option<OwnedFd>>> {
     let mut trees: Vec<Option<OwnedFd>> = trees.into_iter().map(Some).collect();
     plan.layers.iter().map(|layer| trees.get_mut(layer.number)?.take().map(Some)).collect()
+}
+
+/// The tree that was lent, where it is the plan's, whose steps to it are then not needed; else what the plan's is, in words.
+fn own_tree(plan: &mut Plan, lent: Option<(Digest, OwnedFd)>) -> (Option<OwnedFd>, Option<Vec<u8>>) {
+    let Some(words) = plan.tree().map(|tree| tree.to_words()) else { return (None, None) };
+    match lent.filter(|(of, _)| *of == Digest::of(&words)) {
+        Some((_, tree)) => {
+            plan.without_tree();
+            (Some(tree), None)
+        }
+        None => (None, Some(words)),
+    }
 }
 
 /// A filter, as the kernel takes it.

@@ -17,6 +17,7 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen as wait_for, socket_with,
 };
 use rustix::process::geteuid;
+use writ_core::Digest;
 
 use super::packet;
 use crate::confinement::Layered;
@@ -32,6 +33,8 @@ pub const RETIRE: &str = "\0retire";
 pub const KINDS: [u8; 4] = *b"upno";
 /// Each overlay, after those, in the order in which they were asked for. What the kernel works in for them is called as is said after a zero.
 pub const OVERLAY: u8 = b'c';
+/// A tree of the run's own, after those: the digest of its words is said after another zero.
+pub const TREE: u8 = b't';
 /// What is said of a run whose mounts stand, after all that is protected in them.
 pub const BEGAN: &[u8] = b"began";
 /// How many of those are said at once: a path has up to 4096 bytes, and a packet holds 16 of the longest.
@@ -55,6 +58,8 @@ pub struct Joined {
     pub(in super::super) owners: Option<OwnedFd>,
     /// What lies over its layered folders.
     pub(in super::super) overlays: Option<Overlays>,
+    /// A tree of its own, made before: by the digest of the words that say what it is.
+    pub(in super::super) tree: Option<(Digest, OwnedFd)>,
 }
 
 /// Overlays, in the order of the folders that they lie over.
@@ -72,6 +77,8 @@ pub struct Asked {
     pub run: String,
     /// What changes of it go to a layer.
     pub layered: Vec<Layered>,
+    /// Whether it sees the same mounts.
+    pub here: bool,
 }
 
 /// That they are lent. Where it is dropped, what is left of the run ends.
@@ -101,15 +108,18 @@ impl Lease {
     }
 
     /// Says which mounts the run's processes have, and hands over the record of its names, before its command starts; not before that is
-    /// known. `meanwhile` is done until it is.
-    pub fn began(&self, listeners: &Listeners, meanwhile: impl FnOnce()) -> io::Result<()> {
+    /// known.
+    pub fn began(&self, listeners: &Listeners) -> io::Result<()> {
         let mounts = listeners.mounts.as_ref().ok_or_else(|| io::Error::other("no mounts of its own were made"))?;
         let both: Vec<_> = [Some(mounts), listeners.names.as_ref()].into_iter().flatten().map(AsFd::as_fd).collect();
         for some in listeners.protected.chunks(PROTECTED_AT_ONCE) {
             packet::send(&self.0, &protected(some), &[])?;
         }
+        // One that is too large for a packet each run makes itself.
+        if let Some(words) = listeners.tree.as_ref().filter(|words| words.len() < packet::MOST) {
+            packet::send(&self.0, &[&[TREE], words.as_slice()].concat(), &[])?;
+        }
         packet::send(&self.0, BEGAN, &both)?;
-        meanwhile();
         packet::receive(&self.0).map(drop)
     }
 
@@ -127,20 +137,26 @@ impl Awaited {
     /// Waits for the answer.
     pub fn lent(self) -> io::Result<Joined> {
         let (said, descriptors) = packet::receive(&self.0)?;
-        let (which, work) = split_once(&said);
+        let mut said = said.split(|byte| *byte == 0);
+        let which = said.next().unwrap_or_default();
+        let mut next = || String::from_utf8(said.next().unwrap_or_default().to_vec()).map_err(io::Error::other);
+        let (work, digest) = (next()?, next()?);
         let mut joined = [const { None }; 4];
-        let mut trees = Vec::new();
+        let (mut trees, mut own) = (Vec::new(), None);
         for (kind, descriptor) in which.iter().zip(descriptors) {
             let place = KINDS.iter().position(|known| known == kind);
             match place.and_then(|place| joined.get_mut(place)) {
                 Some(place) => *place = Some(descriptor),
+                None if *kind == TREE => own = Some(descriptor),
                 None => trees.push(descriptor),
             }
         }
-        let work = work.map(|work| String::from_utf8(work.to_vec()).map_err(io::Error::other)).transpose()?;
-        let overlays = work.map(|work| Overlays { work, trees });
+        let overlays = (!trees.is_empty()).then_some(Overlays { work, trees });
+        let tree = Digest::from_hex(&digest).ok().zip(own);
         match joined {
-            [Some(user), Some(processes), network, owners] => Ok(Joined { user, processes, network, owners, overlays }),
+            [Some(user), Some(processes), network, owners] => {
+                Ok(Joined { user, processes, network, owners, overlays, tree })
+            }
             _ => Err(io::Error::other("no namespaces were lent")),
         }
     }
@@ -186,14 +202,8 @@ impl Asked {
             let layer = paths.next().ok_or_else(|| io::Error::other("a folder without its layer"))??;
             layered.push(Layered { path, layer, lasting: false });
         }
-        Ok(Self { run, layered })
+        Ok(Self { run, layered, here: true })
     }
-}
-
-/// What is before a zero, and what after it.
-fn split_once(said: &[u8]) -> (&[u8], Option<&[u8]>) {
-    let mut parts = said.splitn(2, |byte| *byte == 0);
-    (parts.next().unwrap_or_default(), parts.next())
 }
 
 fn reach(folder: &Path, name: &str) -> io::Result<OwnedFd> {

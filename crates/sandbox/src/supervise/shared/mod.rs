@@ -7,9 +7,9 @@
 mod kept;
 mod kill;
 mod lease;
-mod overlays;
 mod packet;
 mod serve;
+mod spare;
 mod whose;
 
 use std::fs::{self, File};
@@ -34,7 +34,7 @@ pub use kill::all_mounts;
 pub use kill::{number, processes};
 use lease::Asked;
 pub use lease::{Awaited, Joined, Lease, Overlays, listen};
-use overlays::{Made, Maker};
+use spare::{Maker, Spare};
 
 /// Who runs in them, as whoever lends them writes it down.
 pub trait Book: Sync {
@@ -117,14 +117,17 @@ impl Shared {
     /// Lends them to one who asked, until their run has ended. Processes of a run that is not said to have ended well end.
     fn lend(&self, socket: &OwnedFd, asked: &Asked, book: &dyn Book) -> io::Result<()> {
         let name = &asked.run;
-        let overlays = self.send(socket, asked)?;
+        let spare = self.send(socket, asked)?;
         let mut protected = Vec::new();
         let descriptors = loop {
             let (said, descriptors) = packet::receive(socket)?;
             if said == lease::BEGAN {
                 break descriptors;
             }
-            protected.extend(lease::protected_of(&said));
+            match said.split_first() {
+                Some((&lease::TREE, words)) => self.maker.want(words.to_vec()),
+                _ => protected.extend(lease::protected_of(&said)),
+            }
         };
         let mut descriptors = descriptors.into_iter().map(File::from);
         // While it is open, no other mounts get the same number.
@@ -137,8 +140,8 @@ impl Shared {
         let guarded = Mounts { user: Some(self.user.try_clone()?.into()), mounts: mounts.try_clone()?.into() };
         let guard = Guard::begin(guarded, protected)?;
         let ended = packet::send(socket, b"known", &[]).and_then(|()| {
-            if let Some(made) = overlays {
-                made.lent(number);
+            if let Some(spare) = spare {
+                spare.lent(number);
             }
             packet::receive(socket)
         });
@@ -161,24 +164,25 @@ impl Shared {
     }
 
     /// Hands over what is lent; what comes back is lent with it, once the run has begun.
-    fn send(&self, socket: &OwnedFd, asked: &Asked) -> io::Result<Option<Made>> {
+    fn send(&self, socket: &OwnedFd, asked: &Asked) -> io::Result<Option<Spare>> {
         let all = [Some(&self.user), Some(&self.processes), self.network.as_ref(), self.owners.as_ref()];
         let lent = lease::KINDS.into_iter().zip(all).filter_map(|(kind, lent)| Some((kind, lent?.as_fd())));
         let (mut said, mut lent): (Vec<u8>, Vec<_>) = lent.unzip();
-        let can_be_sent = lent.len() + asked.layered.len() <= packet::DESCRIPTORS;
-        let wanted = Some(&asked.layered).filter(|layered| !layered.is_empty() && can_be_sent);
+        let can_be_sent = lent.len() + asked.layered.len() < packet::DESCRIPTORS;
         // Where that fails, whoever asked makes them itself, and says what it could not do.
-        let Some(made) = wanted.and_then(|layered| self.maker.take(layered).ok()) else {
-            packet::send(socket, &said, &lent)?;
-            return Ok(None);
-        };
-        let (work, trees) = made.parts();
-        said.extend(trees.iter().map(|_| lease::OVERLAY));
-        said.push(0);
-        said.extend_from_slice(work.as_bytes());
-        lent.extend(trees);
+        let spare = if asked.here && can_be_sent { self.maker.take(&asked.layered).ok() } else { None };
+        if let Some(spare) = &spare {
+            let (work, overlays) = spare.overlays();
+            let tree = spare.tree();
+            said.extend(overlays.iter().map(|_| lease::OVERLAY));
+            said.extend(tree.map(|_| lease::TREE));
+            said.extend([b"\0", work.as_bytes(), b"\0"].concat());
+            said.extend(tree.map(|(of, _)| of.hex()).unwrap_or_default().into_bytes());
+            lent.extend(overlays);
+            lent.extend(tree.map(|(_, tree)| tree));
+        }
         packet::send(socket, &said, &lent)?;
-        Ok(Some(made))
+        Ok(spare)
     }
 
     /// Who is left of a run that ended well; nobody can be told where their calls cannot be answered.

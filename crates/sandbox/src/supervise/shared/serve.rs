@@ -128,11 +128,11 @@ impl Shared {
         counter.client_of(peer.pid);
         let mut asked = Asked::of(&said)?;
         if !is_shared_with(peer.pid, "mnt") {
-            // What is mounted there may be another folder, so whoever asks makes its overlays itself.
-            asked.layered.clear();
+            // What is mounted there may be another folder, so whoever asks makes its mounts itself.
+            asked.here = false;
         }
         let ended = self.lend(socket, &asked, book);
-        if ended.is_ok() && !counter.retired.load(Ordering::SeqCst) {
+        if ended.is_ok() && asked.here && !counter.retired.load(Ordering::SeqCst) {
             self.maker.provide(&asked.layered);
         }
         ended

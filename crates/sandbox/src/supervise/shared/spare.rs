@@ -1,7 +1,7 @@
-//! Overlays for runs, made while nobody waits for them.
+//! Mounts for runs, made while nobody waits for them.
 //!
-//! Owns one set that nobody has yet, for a run like the last. Refuses one whose folders are no longer those that it was made of. Its
-//! invariant: none is lent twice, and each shows its folder as it was when nothing of it had been looked at.
+//! Owns one set that nobody has yet, for a run like the last: overlays, and a tree of its own. Refuses one whose folders are no longer those
+//! that it was made of. Its invariant: none is lent twice, and each shows its folder as it was when nothing of it had been looked at.
 
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use writ_core::Digest;
 
 use super::super::hear::Hearing;
 use super::super::identity::{self, Who};
@@ -26,69 +27,88 @@ pub struct Maker {
     owners: Option<OwnedFd>,
     who: Who,
     count: AtomicU64,
-    spare: Mutex<Option<Made>>,
+    spare: Mutex<Option<Spare>>,
+    /// The last tree that a run had to make itself, in words.
+    wanted: Mutex<Option<Vec<u8>>>,
 }
 
-/// Overlays, and the folders that the kernel works in for them: removed with it, unless a run has them.
-pub struct Made {
+/// Overlays, and the folders that the kernel works in for them: removed with it, unless a run has them. And a tree.
+pub struct Spare {
     layered: Vec<Layered>,
     /// Which folders they lie over.
     over: Vec<Option<(u64, u64)>>,
     overlays: Overlays,
+    /// By the digest of its words.
+    tree: Option<(Digest, OwnedFd)>,
     lent: bool,
 }
 
 impl Maker {
     /// For a user, in a namespace of users.
     pub fn new(user: OwnedFd, owners: Option<OwnedFd>, who: Who) -> Self {
-        Self { user, owners, who, count: AtomicU64::new(0), spare: Mutex::default() }
+        Self { user, owners, who, count: AtomicU64::new(0), spare: Mutex::default(), wanted: Mutex::default() }
     }
 
-    /// Those that are there, or new ones.
-    pub fn take(&self, layered: &[Layered]) -> Result<Made, RunError> {
+    /// What is there, or new overlays; a tree a run makes as fast itself.
+    pub fn take(&self, layered: &[Layered]) -> Result<Spare, RunError> {
         let spare = self.spare().take();
-        match spare.filter(|made| made.layered == layered && made.is_still_so()) {
-            Some(made) => Ok(made),
-            None => self.make(layered),
+        match spare.filter(|spare| spare.layered == layered && spare.is_still_so()) {
+            Some(spare) => Ok(spare),
+            None => self.make(layered, None),
         }
     }
 
-    /// Makes those for the next run.
+    /// The next run's tree is probably this one.
+    pub fn want(&self, words: Vec<u8>) {
+        *self.wanted.lock().unwrap_or_else(PoisonError::into_inner) = Some(words);
+    }
+
+    /// Makes what the next run needs.
     pub fn provide(&self, layered: &[Layered]) {
-        if !layered.is_empty() && self.spare().is_none() {
+        let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if (wanted.is_some() || !layered.is_empty()) && self.spare().is_none() {
             // Where that fails, it is tried again when the next run asks.
-            *self.spare() = self.make(layered).ok();
+            *self.spare() = self.make(layered, wanted.as_deref()).ok();
         }
     }
 
     /// Removes what the kernel worked in for runs that have ended.
     pub fn rest(&self) {
-        let layered = self.spare().as_ref().map(|made| made.layered.clone());
+        let layered = self.spare().as_ref().map(|spare| spare.layered.clone());
         for layered in layered.iter().flatten() {
             temporary::sweep_works(layered.layer.as_path(), 0);
         }
     }
 
-    fn make(&self, layered: &[Layered]) -> Result<Made, RunError> {
+    fn make(&self, layered: &[Layered], wanted: Option<&[u8]>) -> Result<Spare, RunError> {
         let work = format!("{WORK}{}-{}", std::process::id(), self.count.fetch_add(1, Ordering::Relaxed));
         let over = layered.iter().map(over).collect();
         hand::make_works(layered, &self.who, &work)?;
         let overlays = Overlays { work, trees: Vec::new() };
-        let mut made = Made { layered: layered.to_vec(), over, overlays, lent: false };
-        made.overlays.trees = self.mount(layered, &made.overlays.work)?;
-        Ok(made)
+        let mut spare = Spare { layered: layered.to_vec(), over, overlays, tree: None, lent: false };
+        if wanted.is_none() && layered.is_empty() {
+            return Ok(spare);
+        }
+        let mut mounts = self.mount(layered, &spare.overlays.work, wanted.and_then(Plan::of_words))?;
+        let tree = mounts.split_off(layered.len().min(mounts.len())).pop();
+        spare.tree = wanted.map(Digest::of).zip(tree);
+        spare.overlays.trees = mounts;
+        Ok(spare)
     }
 
-    fn mount(&self, layered: &[Layered], work: &str) -> Result<Vec<OwnedFd>, RunError> {
+    /// The overlays, and the tree where it could be made.
+    fn mount(&self, layered: &[Layered], work: &str, tree: Option<Plan>) -> Result<Vec<OwnedFd>, RunError> {
         let plan = Plan::of_layers(layered, work)?;
         let lent = identity::lent(&self.who, &plan);
         let trees = identity::lend_trees(&self.who, &plan, &lent, self.owners.as_ref())?;
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
             .map_err(outside("make a socket"))?;
         hand::send_trees(&trees, &ours).map_err(outside("lend trees"))?;
+        let slots = |plan: &Plan| plan.taken.iter().map(|_| None).collect();
         let mut lending = Lending {
-            slots: plan.taken.iter().map(|_| None).collect(),
+            slots: slots(&plan),
             layers: plan.layers.iter().map(|_| None).collect(),
+            tree: tree.map(|tree| (slots(&tree), tree)),
             plan,
             lent,
             become_user: self.who.other.then_some((self.who.uid, self.who.gid)),
@@ -104,15 +124,20 @@ impl Maker {
         made
     }
 
-    fn spare(&self) -> MutexGuard<'_, Option<Made>> {
+    fn spare(&self) -> MutexGuard<'_, Option<Spare>> {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Made {
-    /// What they are called, and what stands for them.
-    pub fn parts(&self) -> (&str, Vec<BorrowedFd<'_>>) {
+impl Spare {
+    /// The overlays: what their folders are called, and what stands for them.
+    pub fn overlays(&self) -> (&str, Vec<BorrowedFd<'_>>) {
         (&self.overlays.work, self.overlays.trees.iter().map(AsFd::as_fd).collect())
+    }
+
+    /// The tree, by the digest of its words.
+    pub fn tree(&self) -> Option<(Digest, BorrowedFd<'_>)> {
+        self.tree.as_ref().map(|(of, tree)| (*of, tree.as_fd()))
     }
 
     /// A run with these mounts has them.
@@ -131,7 +156,7 @@ impl Made {
     }
 }
 
-impl Drop for Made {
+impl Drop for Spare {
     fn drop(&mut self) {
         if !self.lent {
             self.overlays.trees.clear();
