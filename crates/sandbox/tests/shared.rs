@@ -203,6 +203,46 @@ fn overlays_that_are_lent_are_as_fresh_as_a_runs_own() {
     }
 }
 
+/// Linux 6.15 and later.
+fn mounts_in_what_is_detached() -> bool {
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = kernel.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse::<u32>());
+    let mut next = || numbers.next().unwrap().unwrap();
+    (next(), next()) >= (6, 15)
+}
+
+/// It is made before the run, and nobody has had it.
+#[test]
+fn a_tree_that_is_lent_is_as_fresh_as_a_runs_own() {
+    for who in everybody().into_iter().filter(|who| *who != Who::Somebody || everybody().len() == 1) {
+        let lab = Lab::of(who);
+        let mut confinement = lab.world.confinement();
+        confinement.survivors = Survivors::Stay;
+        let line = "stat -c %.9Y /dev; date +%s.%N; ls /dev /dev/shm /dev/pts; echo left > /dev/shm/left; echo x > /dev/null; \
+                    echo x > /dev/left; echo x > /dev/tty; head -c 2 /dev/zero | od -An -c; \
+                    cut -d' ' -f 4-6 /proc/self/mountinfo | sort; cat /etc/passwd 2>&1";
+        let ran = |confinement: &Confinement| {
+            std::thread::sleep(Duration::from_millis(200));
+            let (end, said) = lab.run(confinement, line);
+            assert_eq!(end, End::Exited(0), "{who:?} {said}");
+            let mut lines = said.splitn(3, '\n');
+            let mut next = || lines.next().unwrap().to_owned();
+            let [made, now] = [next(), next()].map(|time| time.parse::<f64>().unwrap());
+            (now - made, next())
+        };
+        let (age, own) = ran(&confinement);
+        assert!(age < 0.2, "{who:?}: nobody could have made one for the first run, {age}");
+        assert!(own.contains("null") && own.contains("\\0"), "{who:?} {own}");
+        for _ in 0..2 {
+            let (age, lent) = ran(&confinement);
+            assert_eq!(age > 0.1, mounts_in_what_is_detached(), "{who:?} {age}");
+            assert_eq!(lent, own, "{who:?}");
+        }
+        confinement.temporary += 1 << 20;
+        assert!(ran(&confinement).0 < 0.2, "{who:?}: another tree than the one that was made");
+    }
+}
+
 /// Each lies over its own folder, in whatever order they are asked for.
 #[test]
 fn overlays_lie_over_their_own_folders() {
