@@ -18,7 +18,8 @@ impl Plan {
             return None;
         }
         let mut tree = Self { temporary: self.temporary.clone(), made: self.made.clone(), ..Self::default() };
-        for placed in self.placed.iter().filter(|placed| in_tree(placed)) {
+        let shown = self.shown_below();
+        for placed in self.placed.iter().filter(|placed| in_tree(placed, &shown)) {
             let mut what = placed.what.clone();
             if let What::Taken { slot, .. } = &mut what {
                 tree.taken.push(self.taken.get(*slot)?.clone());
@@ -32,13 +33,20 @@ impl Plan {
     /// The tree is there, so nothing of it is to be made.
     pub fn without_tree(&mut self) {
         self.made.clear();
-        for placed in self.placed.extract_if(.., |placed| in_tree(placed)) {
+        let shown = self.shown_below();
+        for placed in self.placed.extract_if(.., |placed| in_tree(placed, &shown)) {
             if let What::Taken { slot, .. } = placed.what
                 && let Some(taken) = self.taken.get_mut(slot)
             {
                 *taken = None;
             }
         }
+    }
+
+    /// What else is mounted among the devices: what lies below that comes after it, and so not with the tree.
+    fn shown_below(&self) -> Vec<CString> {
+        let all = self.placed.iter().filter(|placed| !is_fixed(placed)).map(|placed| &placed.target);
+        all.filter(|target| target.as_bytes().starts_with(DEVICES[0])).cloned().collect()
     }
 
     /// The steps to a tree in bytes.
@@ -108,13 +116,18 @@ impl Plan {
 }
 
 /// Whether it is mounted in the tree, whatever the run.
-fn in_tree(placed: &Placed) -> bool {
-    let fixed = match placed.what {
+fn in_tree(placed: &Placed, shown: &[CString]) -> bool {
+    let target = placed.target.as_bytes();
+    let is_below = |above: &CString| target.strip_prefix(above.as_bytes()).is_some_and(|rest| rest.starts_with(b"/"));
+    is_fixed(placed) && target.starts_with(DEVICES[0]) && !shown.iter().any(is_below)
+}
+
+fn is_fixed(placed: &Placed) -> bool {
+    match placed.what {
         What::Taken { device, writable, owned, .. } => device && writable && !owned,
         What::Own { .. } | What::Terminals => true,
         What::Layer(_) | What::Itself { .. } | What::Cover { .. } | What::Processes => false,
-    };
-    fixed && placed.target.as_bytes().starts_with(DEVICES[0])
+    }
 }
 
 fn in_tree_at(target: &CStr) -> Option<CString> {
@@ -153,21 +166,22 @@ mod tests {
             ("dev/fd", MadeKind::Link(text("/proc/self/fd"))),
             ("hosts", MadeKind::Text(b"a\0b\xff\n".to_vec())),
         ];
-        let device = What::Taken { slot: 1, writable: true, owned: false, device: true };
+        let device = |slot| What::Taken { slot, writable: true, owned: false, device: true };
         let grant = What::Taken { slot: 0, writable: true, owned: false, device: false };
         let own = |path, writable| What::Own { path: text(path), writable };
         let placed = [
             ("/dev", own("dev", false)),
-            ("/dev/null", device),
+            ("/dev/null", device(1)),
             ("/dev/pts", What::Terminals),
             ("/dev/shm", own("shm", true)),
             ("/dev/shm/home", grant),
+            ("/dev/shm/home/null", device(2)),
             ("/etc/hosts", own("hosts", false)),
         ];
         Plan {
             temporary: vec![(text("size"), text("4096"))],
             made: made.into_iter().map(|(path, kind)| Made { path: text(path), kind }).collect(),
-            taken: vec![Some(text("/dev/shm/home")), Some(text("/dev/null"))],
+            taken: ["/dev/shm/home", "/dev/null", "/dev/shm/home/null"].map(|path| Some(text(path))).into(),
             placed: placed.into_iter().map(|(target, what)| Placed { target: text(target), what }).collect(),
             ..Plan::default()
         }
@@ -196,8 +210,11 @@ mod tests {
         let mut plan = plan();
         plan.without_tree();
         let places: Vec<_> = plan.placed.iter().map(|placed| placed.target.to_str().unwrap()).collect();
-        assert_eq!(places, ["/dev", "/dev/shm/home", "/etc/hosts"]);
+        assert_eq!(places, ["/dev", "/dev/shm/home", "/dev/shm/home/null", "/etc/hosts"]);
         assert!(plan.made.is_empty());
-        assert_eq!(plan.taken, [Some(c"/dev/shm/home".to_owned()), None]);
+        assert_eq!(
+            plan.taken,
+            [Some(c"/dev/shm/home"), None, Some(c"/dev/shm/home/null")].map(|path| path.map(Into::into))
+        );
     }
 }
