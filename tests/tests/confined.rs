@@ -8,8 +8,9 @@ mod workplace;
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -375,6 +376,26 @@ fn rows(lab: &Lab, event: &str) -> Vec<Value> {
     let ledger = fs::read_to_string(lab.place.session().join("ledger.jsonl")).unwrap();
     let rows = ledger.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     rows.filter(|row| row["detail"]["event"] == event).collect()
+}
+
+/// As without Writ: what ends the shell's group ends what the line started in it.
+#[test]
+fn a_signal_to_the_shells_group_reaches_what_the_line_started() {
+    let lab = Lab::new("confined-signal", &policy());
+    let line = waiting(3);
+    let mut shell = lab.script(&format!("{line}; true"));
+    let mut shell = shell.process_group(0).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let start = Instant::now();
+    while processes(&line).is_empty() {
+        assert!(start.elapsed() < Duration::from_secs(10), "it did not start");
+        sleep(Duration::from_millis(5));
+    }
+    let group = format!("-{}", shell.id());
+    assert!(Command::new("kill").args(["-TERM", "--", &group]).status().unwrap().success());
+    shell.wait().unwrap();
+    assert!(gone(&line), "it outlived its call");
+    end(&lab);
+    assert_eq!(lab.phase("sandbox")["outcome"], "passed", "{}", lab.phase("sandbox"));
 }
 
 #[test]

@@ -127,6 +127,10 @@ impl Run<'_> {
         if session == Session::Terminal && arrived.by_kernel {
             return;
         }
+        // Whoever ends a shell ends its group: what the command started there too, as it would without a supervisor between them.
+        if session == Session::Own && signal::send_to_group(&self.command, arrived.signal).is_ok() {
+            return;
+        }
         if let Some(signal) = Signal::from_named_raw(arrived.signal) {
             // The command may have ended meanwhile.
             pidfd_send_signal(&self.command, signal).unwrap_or_default();

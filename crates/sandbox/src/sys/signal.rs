@@ -1,6 +1,6 @@
 //! Which signals reach a process, and how.
 
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use rustix::io::{self, Errno};
 
@@ -106,6 +106,14 @@ impl Ignored {
         }
         Self(ignored)
     }
+}
+
+/// Sends a signal to all of the group that the process of a descriptor leads. Linux 6.9.
+pub fn send_to_group(leader: &OwnedFd, signal: i32) -> Result<(), Errno> {
+    let group: libc::c_uint = 4;
+    let nothing = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: the third argument may be null, and the others are plain numbers.
+    check(unsafe { libc::syscall(libc::SYS_pidfd_send_signal, leader.as_raw_fd(), signal, nothing, group) }).map(drop)
 }
 
 /// Sends a signal to this very process.
