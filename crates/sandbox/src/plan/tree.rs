@@ -75,7 +75,9 @@ impl Plan {
                     words.say(if *writable { b'w' } else { b'r' }, &[target, path.as_bytes()]);
                 }
                 // There is nothing else in a tree.
-                _ => words.say(b'p', &[target, b""]),
+                What::Terminals | What::Layer(_) | What::Itself { .. } | What::Cover { .. } | What::Processes => {
+                    words.say(b'p', &[target, b""]);
+                }
             }
         }
         words.0
