@@ -110,8 +110,7 @@ impl Ignored {
 
 /// Sends a signal to all of the group that the process of a descriptor leads. Linux 6.9.
 pub fn send_to_group(leader: &OwnedFd, signal: i32) -> Result<(), Errno> {
-    let group: libc::c_uint = 4;
-    let nothing = std::ptr::null::<libc::siginfo_t>();
+    let (nothing, group) = (std::ptr::null::<libc::siginfo_t>(), libc::PIDFD_SIGNAL_PROCESS_GROUP);
     // SAFETY: the third argument may be null, and the others are plain numbers.
     check(unsafe { libc::syscall(libc::SYS_pidfd_send_signal, leader.as_raw_fd(), signal, nothing, group) }).map(drop)
 }
